@@ -1,0 +1,53 @@
+/* Per-thread error text. A fixed buffer, so that reporting "out of memory" needs no memory. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char error_text[TK_ERROR_MESSAGE_BYTES];
+static _Thread_local tk_status error_code = TK_OK;
+
+const char *tk_status_name(tk_status status) {
+    switch (status) {
+#define STATUS_NAME(code, value, name, meaning)                                                    \
+    case code:                                                                                     \
+        return name;
+        TK_STATUS_CODES(STATUS_NAME)
+#undef STATUS_NAME
+    }
+    return "unknown status";
+}
+
+const char *tk_error_message(void) { return error_text; }
+
+tk_status tk_error_code(void) { return error_code; }
+
+tk_status tk_fail(tk_status code, const char *format, ...) {
+    char text[TK_ERROR_MESSAGE_BYTES]; /* the arguments may point into error_text */
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return tk_fail_again(code, text);
+}
+
+tk_status tk_fail_within(tk_status code, const char *format, ...) {
+    char before[TK_ERROR_MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    int used = vsnprintf(before, sizeof before, format, arguments);
+    va_end(arguments);
+    if (used < 0 || (size_t)used >= sizeof before - 3) return code;
+    snprintf(before + used, sizeof before - (size_t)used, ": %s", error_text);
+    return tk_fail_again(code, before);
+}
+
+tk_status tk_fail_again(tk_status code, const char *message) {
+    size_t length = strlen(message);
+    if (length >= sizeof error_text) length = sizeof error_text - 1;
+    memmove(error_text, message, length);
+    error_text[length] = 0;
+    error_code = code;
+    return code;
+}
