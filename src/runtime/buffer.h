@@ -1,0 +1,58 @@
+/* A buffer: a counted block of a device's memory, and the allocator behind it.
+ *
+ * Freed blocks are kept, each with its record, and given out again: a training step asks for the
+ * same sizes over and over, and a page that is already there costs nothing. Sizes are rounded up to
+ * eight steps a doubling below 1 MiB and to 64 KiB above. A block is reused when it is at most a
+ * quarter larger than what is asked for; blocks are never split, so nothing fragments. Above the
+ * limits the blocks freed longest ago go back to the system first.
+ *
+ * One lock a device, held for a few dozen instructions and never while the system is asked for
+ * memory. Rejected: caches a thread (memory freed on one thread is mostly wanted on another) and
+ * splitting (saves memory only where sizes vary, and then fragments). */
+#ifndef RUNTIME_BUFFER_H
+#define RUNTIME_BUFFER_H
+
+#include <stdatomic.h>
+
+#include "runtime/device.h"
+#include "runtime/stream.h"
+
+struct tk_buffer {
+    _Atomic int64_t references;
+    void *data;      /* of the device; valid while a reference is held */
+    size_t bytes;    /* as asked for */
+    size_t capacity; /* of the block; 0 for foreign memory */
+    tk_device *device;
+    tk_event written; /* the last write; whoever submits the writing task sets it */
+
+    void (*release)(void *owner); /* foreign memory: gives it back */
+    void *owner;
+
+    tk_buffer *next, *previous; /* in the list of its size, while cached */
+    tk_buffer *newer, *older;   /* among all cached blocks */
+};
+
+/* Takes a block of at least `bytes` (0 is allowed and gives a valid address), with undefined
+ * content and one reference. TK_OUT_OF_MEMORY with the numbers if the limit or the system says no
+ * (after the cache was emptied), TK_CONTEXT_ERROR in a forked child. Any thread. */
+tk_status tk_buffer_new(tk_device *device, size_t bytes, tk_buffer **out_buffer);
+
+/* Makes a buffer of memory that belongs to somebody else (a mapped file, another library's array).
+ * release(owner) is called once, on the thread that drops the last reference; it may be NULL. Not
+ * called if this fails. The memory counts in no limit. */
+tk_status tk_buffer_wrap(tk_device *device, void *data, size_t bytes, void (*release)(void *owner),
+                         void *owner, tk_buffer **out_buffer);
+
+/* One reference more; returns the buffer. */
+tk_buffer *tk_buffer_retain(tk_buffer *buffer);
+
+/* One reference less; with the last the block goes to the cache. NULL is allowed. */
+void tk_buffer_release(tk_buffer *buffer);
+
+/* Whether the caller's reference is the only one, so that the caller may write the block anew. */
+bool tk_buffer_unique(const tk_buffer *buffer);
+
+/* The size of block that `bytes` would take; SIZE_MAX when it cannot be said in a size_t. */
+size_t tk_buffer_capacity(size_t bytes);
+
+#endif
