@@ -18,8 +18,6 @@
 #include "tiki/dtype.h"
 #include "tiki/status.h"
 
-struct tk_pool;
-
 typedef enum tk_attention_mask { TK_MASK_NONE, TK_MASK_BOOL, TK_MASK_ADD } tk_attention_mask;
 
 /* Element strides of a [batch, head, row] x [feature] tensor; features are contiguous. */
@@ -43,14 +41,13 @@ typedef struct tk_attention_args {
 
 /* out [batch, q_heads, q_length, value_dim] by its strides; lse dense [batch, q_heads, q_length]
  * (float, double for f64) or NULL. TK_OUT_OF_MEMORY is the only failure. */
-tk_status tk_attention(struct tk_pool *pool, const tk_attention_args *args, void *out,
-                       tk_attention_strides out_strides, void *lse);
+tk_status tk_attention(const tk_attention_args *args, void *out, tk_attention_strides out_strides,
+                       void *lse);
 
 /* Gradients from dout. `out` and `lse` are the forward results; all of out, dout, dq, dk, dv are
  * dense [batch, heads, rows, features] in `dtype`. Gradients of the mask are not computed. Any of
  * dq, dk, dv may be NULL. */
-tk_status tk_attention_backward(struct tk_pool *pool, const tk_attention_args *args,
-                                const void *out, const void *lse, const void *dout, void *dq,
-                                void *dk, void *dv);
+tk_status tk_attention_backward(const tk_attention_args *args, const void *out, const void *lse,
+                                const void *dout, void *dq, void *dk, void *dv);
 
 #endif

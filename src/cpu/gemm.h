@@ -1,7 +1,7 @@
 /* Matrix products: C = alpha * A * B + beta * C over a batch, by strides.
  *
  * Three ways to compute, chosen by size: OpenBLAS (f32, f64, complex64 where big), called with one
- * thread on slices of M or N from the Tiki pool; Tiki's packed micro-kernels (small and batched
+ * thread on slices of M or N from the process pool; Tiki's packed micro-kernels (small and batched
  * f32, every f16 and bf16 product, and strides that BLAS cannot take); a matrix-vector path where M
  * or N is 1. Half inputs are converted to f32 while they are packed, accumulate in f32 and are
  * rounded once at the end.
@@ -18,8 +18,6 @@
 
 #include "tiki/dtype.h"
 #include "tiki/status.h"
-
-struct tk_pool;
 
 #define TK_GEMM_BATCH_RANK 6
 
@@ -57,10 +55,10 @@ typedef struct tk_gemm_args {
 
 /* TK_OUT_OF_MEMORY when there is no room for packing buffers; C is then unspecified. `pool` NULL
  * runs on the calling thread. Sizes may be 0. Arguments are asserted. */
-tk_status tk_gemm(struct tk_pool *pool, const tk_gemm_args *args);
+tk_status tk_gemm(const tk_gemm_args *args);
 
 /* Row-major shorthand without batch: C[m,n] = A[m,k] * B[k,n], all dense. */
-tk_status tk_gemm_dense(struct tk_pool *pool, tk_dtype dtype, int64_t m, int64_t n, int64_t k,
-                        const void *a, const void *b, void *c);
+tk_status tk_gemm_dense(tk_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a,
+                        const void *b, void *c);
 
 #endif
