@@ -39,7 +39,8 @@ tk_status tk_fail_within(tk_status code, const char *format, ...) {
     int used = vsnprintf(before, sizeof before, format, arguments);
     va_end(arguments);
     if (used < 0 || (size_t)used >= sizeof before - 3) return code;
-    snprintf(before + used, sizeof before - (size_t)used, ": %s", error_text);
+    int room = (int)sizeof before - used - 3;
+    snprintf(before + used, sizeof before - (size_t)used, ": %.*s", room, error_text);
     return tk_fail_again(code, before);
 }
 

@@ -1,0 +1,124 @@
+# A thin front over the CMake presets: `make help` lists what there is.
+#
+# Nothing is decided here that CMakeLists.txt or CMakePresets.json could decide; this file only adds
+# what CMake does not know: installing what is missing, Python environments, and short names.
+BUILD   := build
+JOBS    ?= $(shell nproc)
+T       ?= 60
+PREFIX  ?= /usr/local
+WERROR  ?= $(if $(CI),ON,OFF)
+VENV    := $(BUILD)/venv
+ORACLES := $(BUILD)/oracles
+
+ifneq ($(shell command -v ninja),)
+export CMAKE_GENERATOR := Ninja
+endif
+
+python_tests := $(wildcard tests/python/test_*.py)
+oracle_tests := $(wildcard tests/oracles/test_*.py)
+fuzzers      := $(wildcard tests/fuzz/fuzz_*.c)
+
+build = cmake --build $(1) --parallel $(JOBS)
+ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) --no-tests=error
+
+.PHONY: all help demo test check-fast sanitize bench lint format fuzz test-oracles coverage docs \
+        install clean distclean FORCE
+
+all: $(BUILD)/CMakeCache.txt ## the library and build/bin/tiki, optimised
+	@$(call build,$(BUILD)) --target core
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | column -t -s '|'
+
+demo: all ## train a small language model for two minutes and let it write
+	@tools/demo.sh $(BUILD)
+
+test: deps-test $(BUILD)/CMakeCache.txt ## all tests of the optimised build
+	@$(call build,$(BUILD))
+	@$(call ctest,$(BUILD))
+ifneq ($(python_tests),)
+	@tools/deps.sh python
+	@tools/venv.sh $(VENV) tests/python/requirements.txt
+	@TIKI_BIN=$(BUILD)/bin/tiki $(VENV)/bin/python -m pytest -q tests/python
+else
+	@echo "tests/python: skipped, there are none yet"
+endif
+
+check-fast: deps-test $(BUILD)/CMakeCache.txt ## the tests that take under a minute in all
+	@$(call build,$(BUILD))
+	@$(call ctest,$(BUILD)) --label-regex fast
+
+sanitize: deps-sanitize $(BUILD)/asan-ubsan/CMakeCache.txt $(BUILD)/tsan/CMakeCache.txt ## all C tests with ASan, LSan and UBSan; threads with TSan
+	@$(call build,$(BUILD)/asan-ubsan)
+	@$(call ctest,$(BUILD)/asan-ubsan)
+	@$(call build,$(BUILD)/tsan)
+	@$(call ctest,$(BUILD)/tsan)
+
+bench: deps-test $(BUILD)/CMakeCache.txt ## measure; RECORD=1 appends to bench/history
+	@$(call build,$(BUILD))
+	@tools/bench.sh $(BUILD) $(ORACLES)/bin/python
+
+lint: deps-lint $(BUILD)/CMakeCache.txt ## format, clang-tidy, include direction, sizes, text
+	@$(call build,$(BUILD)) --target tiki_headers tiki
+	@tools/lint.sh $(BUILD)
+
+format: deps-lint ## format all C files in place
+	@find src include tests bench examples tools -name '*.[ch]' -o -name '*.cpp' | xargs clang-format -i
+
+fuzz: ## run each fuzzer for T seconds (60)
+ifneq ($(fuzzers),)
+	@$(MAKE) --no-print-directory deps-sanitize $(BUILD)/fuzz/CMakeCache.txt
+	@$(call build,$(BUILD)/fuzz)
+	@tools/fuzz.sh $(BUILD)/fuzz $(T) $(JOBS)
+else
+	@echo "fuzz: skipped, there are no fuzzers yet"
+endif
+
+test-oracles: all ## compare with PyTorch and transformers (installs about 6 GB into build/oracles)
+ifneq ($(oracle_tests),)
+	@tools/deps.sh python
+	@tools/venv.sh $(ORACLES) tests/oracles/requirements.txt
+	@TIKI_BIN=$(BUILD)/bin/tiki $(ORACLES)/bin/python -m pytest -q tests/oracles
+else
+	@echo "tests/oracles: skipped, there are none yet"
+endif
+
+coverage: deps-coverage $(BUILD)/coverage/CMakeCache.txt ## lines of src that the tests reach
+	@$(call build,$(BUILD)/coverage)
+	@find $(BUILD)/coverage -name '*.gcda' -delete
+	@$(call ctest,$(BUILD)/coverage)
+	@gcovr --root . --filter 'src/' --object-directory $(BUILD)/coverage --html-details $(BUILD)/coverage/index.html --print-summary
+
+docs: all ## the documentation as a site in build/docs
+	@tools/deps.sh python
+	@tools/venv.sh $(VENV) tests/python/requirements.txt
+	@tools/docs.sh $(BUILD) $(VENV)/bin/python
+
+install: all ## into DESTDIR and PREFIX
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## remove what was built, keep the Python environments
+	@find $(BUILD) -mindepth 1 -maxdepth 1 ! -name venv ! -name oracles -exec rm -rf {} + 2>/dev/null || true
+
+distclean: ## remove build/
+	@rm -rf $(BUILD)
+
+.PHONY: deps-build deps-test deps-sanitize deps-lint deps-coverage
+deps-build deps-test deps-sanitize deps-lint deps-coverage: deps-%:
+	@tools/deps.sh $*
+
+$(BUILD)/CMakeCache.txt: CMakePresets.json $(BUILD)/.werror-$(WERROR) | deps-build
+	@cmake --preset release -DTIKI_WERROR=$(WERROR)
+	@touch $@
+
+# Changing WERROR configures again.
+$(BUILD)/.werror-$(WERROR):
+	@mkdir -p $(BUILD) && rm -f $(BUILD)/.werror-* && touch $@
+
+$(BUILD)/asan-ubsan/CMakeCache.txt $(BUILD)/tsan/CMakeCache.txt $(BUILD)/fuzz/CMakeCache.txt: $(BUILD)/%/CMakeCache.txt: CMakePresets.json | deps-sanitize
+	@cmake --preset $*
+	@touch $@
+
+$(BUILD)/coverage/CMakeCache.txt: CMakePresets.json | deps-coverage
+	@cmake --preset coverage
+	@touch $@
