@@ -24,7 +24,7 @@ ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) --no-tests=
 .PHONY: all help demo test check-fast sanitize bench lint format fuzz test-oracles coverage docs \
         install clean distclean FORCE
 
-all: $(BUILD)/CMakeCache.txt ## the library and build/bin/tiki, optimised
+all: $(BUILD)/.configured ## the library and build/bin/tiki, optimised
 	@$(call build,$(BUILD)) --target core
 
 help: ## this list
@@ -33,7 +33,7 @@ help: ## this list
 demo: all ## train a small language model for two minutes and let it write
 	@tools/demo.sh $(BUILD)
 
-test: deps-test $(BUILD)/CMakeCache.txt ## all tests of the optimised build
+test: deps-test $(BUILD)/.configured ## all tests of the optimised build
 	@$(call build,$(BUILD))
 	@$(call ctest,$(BUILD))
 ifneq ($(python_tests),)
@@ -44,21 +44,21 @@ else
 	@echo "tests/python: skipped, there are none yet"
 endif
 
-check-fast: deps-test $(BUILD)/CMakeCache.txt ## the tests that take under a minute in all
+check-fast: deps-test $(BUILD)/.configured ## the tests that take under a minute in all
 	@$(call build,$(BUILD))
 	@$(call ctest,$(BUILD)) --label-regex fast
 
-sanitize: deps-sanitize $(BUILD)/asan-ubsan/CMakeCache.txt $(BUILD)/tsan/CMakeCache.txt ## all C tests with ASan, LSan and UBSan; threads with TSan
+sanitize: deps-sanitize $(BUILD)/asan-ubsan/.configured $(BUILD)/tsan/.configured ## all C tests with ASan, LSan and UBSan; threads with TSan
 	@$(call build,$(BUILD)/asan-ubsan)
 	@$(call ctest,$(BUILD)/asan-ubsan)
 	@$(call build,$(BUILD)/tsan)
 	@$(call ctest,$(BUILD)/tsan)
 
-bench: deps-test $(BUILD)/CMakeCache.txt ## measure; RECORD=1 appends to bench/history
+bench: deps-test $(BUILD)/.configured ## measure; RECORD=1 appends to bench/history
 	@$(call build,$(BUILD))
 	@tools/bench.sh $(BUILD) $(ORACLES)/bin/python
 
-lint: deps-lint $(BUILD)/CMakeCache.txt ## format, clang-tidy, include direction, sizes, text
+lint: deps-lint $(BUILD)/.configured ## format, clang-tidy, include direction, sizes, text
 	@$(call build,$(BUILD)) --target tiki_headers tiki
 	@tools/lint.sh $(BUILD)
 
@@ -67,7 +67,7 @@ format: deps-lint ## format all C files in place
 
 fuzz: ## run each fuzzer for T seconds (60)
 ifneq ($(fuzzers),)
-	@$(MAKE) --no-print-directory deps-sanitize $(BUILD)/fuzz/CMakeCache.txt
+	@$(MAKE) --no-print-directory deps-sanitize $(BUILD)/fuzz/.configured
 	@$(call build,$(BUILD)/fuzz)
 	@tools/fuzz.sh $(BUILD)/fuzz $(T) $(JOBS)
 else
@@ -83,7 +83,7 @@ else
 	@echo "tests/oracles: skipped, there are none yet"
 endif
 
-coverage: deps-coverage $(BUILD)/coverage/CMakeCache.txt ## lines of src that the tests reach
+coverage: deps-coverage $(BUILD)/coverage/.configured ## lines of src that the tests reach
 	@$(call build,$(BUILD)/coverage)
 	@find $(BUILD)/coverage -name '*.gcda' -delete
 	@$(call ctest,$(BUILD)/coverage)
@@ -91,14 +91,14 @@ coverage: deps-coverage $(BUILD)/coverage/CMakeCache.txt ## lines of src that th
 
 docs: all ## the documentation as a site in build/docs
 	@tools/deps.sh python
-	@tools/venv.sh $(VENV) tests/python/requirements.txt
-	@tools/docs.sh $(BUILD) $(VENV)/bin/python
+	@tools/venv.sh $(BUILD)/docs-venv docs/requirements.txt
+	@tools/docs.sh $(BUILD) $(BUILD)/docs-venv/bin/python
 
 install: all ## into DESTDIR and PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove what was built, keep the Python environments
-	@find $(BUILD) -mindepth 1 -maxdepth 1 ! -name venv ! -name oracles -exec rm -rf {} + 2>/dev/null || true
+	@find $(BUILD) -mindepth 1 -maxdepth 1 ! -name '*venv' ! -name oracles -exec rm -rf {} + 2>/dev/null || true
 
 distclean: ## remove build/
 	@rm -rf $(BUILD)
@@ -107,7 +107,7 @@ distclean: ## remove build/
 deps-build deps-test deps-sanitize deps-lint deps-coverage: deps-%:
 	@tools/deps.sh $*
 
-$(BUILD)/CMakeCache.txt: CMakePresets.json $(BUILD)/.werror-$(WERROR) | deps-build
+$(BUILD)/.configured: CMakePresets.json $(BUILD)/.werror-$(WERROR) | deps-build
 	@cmake --preset release -DTIKI_WERROR=$(WERROR)
 	@touch $@
 
@@ -115,10 +115,10 @@ $(BUILD)/CMakeCache.txt: CMakePresets.json $(BUILD)/.werror-$(WERROR) | deps-bui
 $(BUILD)/.werror-$(WERROR):
 	@mkdir -p $(BUILD) && rm -f $(BUILD)/.werror-* && touch $@
 
-$(BUILD)/asan-ubsan/CMakeCache.txt $(BUILD)/tsan/CMakeCache.txt $(BUILD)/fuzz/CMakeCache.txt: $(BUILD)/%/CMakeCache.txt: CMakePresets.json | deps-sanitize
+$(BUILD)/asan-ubsan/.configured $(BUILD)/tsan/.configured $(BUILD)/fuzz/.configured: $(BUILD)/%/.configured: CMakePresets.json | deps-sanitize
 	@cmake --preset $*
 	@touch $@
 
-$(BUILD)/coverage/CMakeCache.txt: CMakePresets.json | deps-coverage
+$(BUILD)/coverage/.configured: CMakePresets.json | deps-coverage
 	@cmake --preset coverage
 	@touch $@
