@@ -63,7 +63,7 @@ lint: deps-lint $(BUILD)/.configured ## format, clang-tidy, include direction, s
 	@tools/lint.sh $(BUILD)
 
 format: deps-lint ## format all C files in place
-	@find src include tests bench examples tools -name '*.[ch]' -o -name '*.cpp' | xargs clang-format -i
+	@find src include tests bench examples tools -name '*.[ch]' -o -name '*.inc' -o -name '*.cpp' | xargs clang-format -i
 
 fuzz: ## run each fuzzer for T seconds (60)
 ifneq ($(fuzzers),)

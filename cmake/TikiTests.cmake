@@ -124,8 +124,6 @@ if(NOT TIKI_SANITIZE AND NOT TIKI_COVERAGE)
     endif()
     tiki_add_test(${area}.${name} LABELS ${area} ${speed} COMMAND ${script})
   endforeach()
-  if(tiki_examples)
-    tiki_add_test(install.consumer LABELS install slow
-                  COMMAND tools/check_install.sh ${PROJECT_BINARY_DIR})
-  endif()
+  tiki_add_test(install.consumer LABELS install slow
+                COMMAND tools/check_install.sh ${PROJECT_BINARY_DIR})
 endif()

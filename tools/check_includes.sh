@@ -9,7 +9,9 @@ set -eu
 root=${1:-$(dirname "$0")/..}
 cd "$root"
 
-find src include/tiki -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort | xargs awk '
+files=$(find src include/tiki -name '*.[ch]' -o -name '*.def' -o -name '*.inc' | LC_ALL=C sort)
+# shellcheck disable=SC2086
+awk '
 BEGIN {
     direct["base"] = ""
     direct["layout"] = "base"
@@ -105,4 +107,4 @@ FNR == 1 {
 END {
     printf "includes: %d files, %d breaches\n", files, bad
     exit bad > 0
-}'
+}' $files

@@ -24,7 +24,7 @@ breach() {
 
 files=$(list_files | while read -r file; do [ -f "$file" ] && echo "$file"; done | LC_ALL=C sort)
 texts=$(printf '%s\n' "$files" | grep -vE '^(LICENSE|tests/fuzz/corpus/)|\.(npz|npy|safetensors|gguf|png)$' || true)
-sources=$(printf '%s\n' "$texts" | grep -E '\.(c|h|cpp|def|py|sh|cmake|md)$' || true)
+sources=$(printf '%s\n' "$texts" | grep -E '\.(c|h|inc|cpp|def|py|sh|cmake|md)$' || true)
 
 # The patterns are put together here, so that this file does not hold them.
 here=$(pwd -P)
@@ -35,7 +35,7 @@ marks="TO""DO\|FIX""ME\|XX""X\|HA""CK"
     breach "path of this machine" "-F" "$here/" $texts
     breach "path of a machine" "-E" "/(home|Users)/[a-z][a-z0-9_-]*/|/ro""ot/|/wo""rk/" $texts
     breach "white space at the end" "-E" '[[:space:]]+$' $sources
-    breach "tab" "-P" '\t' $(printf '%s\n' "$sources" | grep -E '\.(c|h|cpp|def|py)$' || true)
+    breach "tab" "-P" '\t' $(printf '%s\n' "$sources" | grep -E '\.(c|h|inc|cpp|def|py)$' || true)
     # shellcheck disable=SC2046
     breach "merge mark" "-E" '^(<<<<<<<|>>>>>>>) ' $texts
 }

@@ -11,7 +11,7 @@ check() { # NAME COMMAND...
     if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "== $name: FAILED"; fi
 }
 format() {
-    find src include tests bench examples tools -name '*.[ch]' -o -name '*.cpp' 2>/dev/null |
+    find src include tests bench examples tools -name '*.[ch]' -o -name '*.inc' -o -name '*.cpp' 2>/dev/null |
         LC_ALL=C sort | xargs clang-format --dry-run -Werror
 }
 check format format

@@ -15,8 +15,10 @@ for folder in src include tools tests bench examples python; do
 done
 
 # shellcheck disable=SC2086
-find $folders -type f \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.def' -o -name '*.py' -o -name '*.sh' \) |
-    LC_ALL=C sort | xargs awk '
+files=$(find $folders -type f \( -name '*.[ch]' -o -name '*.inc' -o -name '*.cpp' -o -name '*.def' -o -name '*.py' \
+    -o -name '*.sh' \) | LC_ALL=C sort)
+# shellcheck disable=SC2086
+awk '
 function end_of_file() {
     if (file == "") return
     size[file] = lines
@@ -34,7 +36,7 @@ FNR == 1 {
     folder = folder_of(file)
     lines = 0
     in_comment = start = open = 0
-    c_file = file ~ /\.(c|h|cpp|def)$/
+    c_file = file ~ /\.(c|h|inc|cpp|def)$/
     counted = file ~ /^(src|include|tools)\//
     folder_files[folder]++
 }
@@ -102,4 +104,4 @@ END {
         too_long_count++
     }
     exit too_long_count > 0
-}'
+}' $files

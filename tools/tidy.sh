@@ -7,7 +7,7 @@
 set -eu
 build=$1 jobs=${2:-$(nproc)}
 mkdir -p "$build/tidy"
-common=$({ cat .clang-tidy; find src include tests tools "$build/include" -name '*.[h]' -o -name '*.def' | LC_ALL=C sort | xargs cat; } | sha256sum | cut -c1-16)
+common=$({ cat .clang-tidy; find src include tests tools "$build/include" -name '*.h' -o -name '*.inc' -o -name '*.def' | LC_ALL=C sort | xargs cat; } | sha256sum | cut -c1-16)
 export build common
 
 # Only files that the build compiles have flags to check with.

@@ -2,7 +2,8 @@
  *
  * tk_fail() writes the message of this thread and returns the code, so a check is one line:
  *
- *     if (rank > TK_MAX_RANK) return tk_fail(TK_SHAPE_ERROR, "rank %d: at most %d", rank, TK_MAX_RANK);
+ *     if (rank > TK_MAX_RANK) return tk_fail(TK_SHAPE_ERROR, "rank %d: at most %d", rank,
+ * TK_MAX_RANK);
  */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
@@ -15,7 +16,8 @@
 /* Sets this thread's error and returns `code`, which must not be TK_OK. */
 tk_status tk_fail(tk_status code, const char *format, ...) TK_PRINTF(2, 3);
 
-/* Puts "text: " before this thread's message, for context on the way up; returns `code` unchanged. */
+/* Puts "text: " before this thread's message, for context on the way up; returns `code` unchanged.
+ */
 tk_status tk_fail_within(tk_status code, const char *format, ...) TK_PRINTF(2, 3);
 
 /* Sets code and message as they were saved from another thread. */

@@ -1,5 +1,5 @@
-/* f16 and bf16 as uint16_t, with exact conversions: round to nearest even, subnormals kept, NaN stays
- * NaN (quiet bit set, payload's high bits kept), overflow goes to infinity.
+/* f16 and bf16 as uint16_t, with exact conversions: round to nearest even, subnormals kept, NaN
+ * stays NaN (quiet bit set, payload's high bits kept), overflow goes to infinity.
  *
  * Plain C, so every target has it; the vector code has its own forms that must agree bit for bit
  * (tests sweep all 65,536 halves and the float boundaries between them). */

@@ -15,7 +15,8 @@ void tk_strbuf_deinit(tk_strbuf *buffer) {
 static bool reserve(tk_strbuf *buffer, size_t more) {
     if (buffer->failed) return false;
     size_t need = buffer->length + more + 1;
-    buffer->failed = need < more || !tk_vec_grow((void **)&buffer->text, &buffer->capacity, need, 1);
+    buffer->failed =
+        need < more || !tk_vec_grow((void **)&buffer->text, &buffer->capacity, need, 1);
     return !buffer->failed;
 }
 
