@@ -1,7 +1,7 @@
 #!/bin/sh
 # The first program of the README compiles against the build and runs.
 set -eu
-build=$(dirname "$TIKI_BIN")/..
+build=$(dirname "$(dirname "$TIKI_BIN")")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' README.md >"$folder/first.c"
