@@ -10,14 +10,16 @@ WERROR  ?= $(if $(CI),ON,OFF)
 VENV    := $(BUILD)/venv
 ORACLES := $(BUILD)/oracles
 
-ifneq ($(shell command -v ninja),)
-export CMAKE_GENERATOR := Ninja
-endif
+# One thing at a time: each tool below uses all cores by itself.
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
 
 python_tests := $(wildcard tests/python/test_*.py)
 oracle_tests := $(wildcard tests/oracles/test_*.py)
 fuzzers      := $(wildcard tests/fuzz/fuzz_*.c)
 
+# Asked when it runs, since Ninja may have been installed a moment ago.
+configure = CMAKE_GENERATOR="$$(command -v ninja >/dev/null && echo Ninja || echo Unix Makefiles)" cmake --preset $(1)
 build = cmake --build $(1) --parallel $(JOBS)
 ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) --no-tests=error
 
@@ -67,7 +69,7 @@ format: deps-lint ## format all C files in place
 
 fuzz: ## run each fuzzer for T seconds (60)
 ifneq ($(fuzzers),)
-	@$(MAKE) --no-print-directory deps-sanitize $(BUILD)/fuzz/.configured
+	@$(MAKE) deps-sanitize $(BUILD)/fuzz/.configured
 	@$(call build,$(BUILD)/fuzz)
 	@tools/fuzz.sh $(BUILD)/fuzz $(T) $(JOBS)
 else
@@ -108,7 +110,7 @@ deps-build deps-test deps-sanitize deps-lint deps-coverage: deps-%:
 	@tools/deps.sh $*
 
 $(BUILD)/.configured: CMakePresets.json $(BUILD)/.werror-$(WERROR) | deps-build
-	@cmake --preset release -DTIKI_WERROR=$(WERROR)
+	@$(call configure,release) -DTIKI_WERROR=$(WERROR)
 	@touch $@
 
 # Changing WERROR configures again.
@@ -116,9 +118,9 @@ $(BUILD)/.werror-$(WERROR):
 	@mkdir -p $(BUILD) && rm -f $(BUILD)/.werror-* && touch $@
 
 $(BUILD)/asan-ubsan/.configured $(BUILD)/tsan/.configured $(BUILD)/fuzz/.configured: $(BUILD)/%/.configured: CMakePresets.json | deps-sanitize
-	@cmake --preset $*
+	@$(call configure,$*)
 	@touch $@
 
 $(BUILD)/coverage/.configured: CMakePresets.json | deps-coverage
-	@cmake --preset coverage
+	@$(call configure,coverage)
 	@touch $@

@@ -11,9 +11,7 @@ rm -rf "$source"
 mkdir -p "$source/pages"
 cp -R docs/. "$source/pages"
 rm -f "$source/pages/requirements.txt"
-if [ -x "$build/bin/tkgen" ] && "$build/bin/tkgen" docs "$source/generated" 2>/dev/null; then
-    mv "$source"/generated/* "$source/pages/"
-fi
+if [ -x "$build/bin/tkgen" ]; then "$build/bin/tkgen" docs "$source/pages/ops.md"; fi
 for page in README CONTRIBUTING CHANGELOG; do
     cp "$page.md" "$source/pages/$(echo "$page" | tr '[:upper:]' '[:lower:]').md"
 done
