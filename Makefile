@@ -23,8 +23,8 @@ configure = CMAKE_GENERATOR="$$(command -v ninja >/dev/null && echo Ninja || ech
 build = cmake --build $(1) --parallel $(JOBS)
 ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) --no-tests=error
 
-.PHONY: all help demo test check-fast sanitize bench lint format fuzz test-oracles coverage docs \
-        install clean distclean FORCE
+.PHONY: all help demo test test-c test-python check-fast sanitize sanitize-memory sanitize-threads \
+        bench lint format fuzz test-oracles coverage docs install clean distclean
 
 all: $(BUILD)/.configured ## the library and build/bin/tiki, optimised
 	@$(call build,$(BUILD)) --target core
@@ -35,9 +35,13 @@ help: ## this list
 demo: all ## train a small language model for two minutes and let it write
 	@tools/demo.sh $(BUILD)
 
-test: deps-test $(BUILD)/.configured ## all tests of the optimised build
+test: test-c test-python ## all tests of the optimised build
+
+test-c: deps-test $(BUILD)/.configured
 	@$(call build,$(BUILD))
 	@$(call ctest,$(BUILD))
+
+test-python: all
 ifneq ($(python_tests),)
 	@tools/deps.sh python
 	@tools/venv.sh $(VENV) tests/python/requirements.txt
@@ -50,9 +54,13 @@ check-fast: deps-test $(BUILD)/.configured ## the tests that take under a minute
 	@$(call build,$(BUILD))
 	@$(call ctest,$(BUILD)) --label-regex fast
 
-sanitize: deps-sanitize $(BUILD)/asan-ubsan/.configured $(BUILD)/tsan/.configured ## all C tests with ASan, LSan and UBSan; threads with TSan
+sanitize: sanitize-memory sanitize-threads ## all C tests with ASan, LSan and UBSan; threads with TSan
+
+sanitize-memory: deps-sanitize $(BUILD)/asan-ubsan/.configured
 	@$(call build,$(BUILD)/asan-ubsan)
 	@$(call ctest,$(BUILD)/asan-ubsan)
+
+sanitize-threads: deps-sanitize $(BUILD)/tsan/.configured
 	@$(call build,$(BUILD)/tsan)
 	@$(call ctest,$(BUILD)/tsan)
 
