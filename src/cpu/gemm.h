@@ -53,8 +53,9 @@ typedef struct tk_gemm_args {
     int64_t c_batch[TK_GEMM_BATCH_RANK];
 } tk_gemm_args;
 
-/* TK_OUT_OF_MEMORY when there is no room for packing buffers; C is then unspecified. `pool` NULL
- * runs on the calling thread. Sizes may be 0. Arguments are asserted. */
+/* TK_OUT_OF_MEMORY when there is no room for packing buffers; C is then unspecified. Work is split
+ * on the process pool (base/pool.h); inside a loop body it stays on the calling thread. Sizes may
+ * be 0. Arguments are asserted. */
 tk_status tk_gemm(const tk_gemm_args *args);
 
 /* Row-major shorthand without batch: C[m,n] = A[m,k] * B[k,n], all dense. */
