@@ -6,7 +6,7 @@
 # the middle of the build.
 set(tiki_header_dir ${PROJECT_BINARY_DIR}/include/tiki)
 set(tiki_generated_dir ${PROJECT_BINARY_DIR}/generated)
-file(MAKE_DIRECTORY ${tiki_header_dir} ${tiki_generated_dir}/headers)
+file(MAKE_DIRECTORY ${tiki_header_dir} ${tiki_generated_dir}/headers ${tiki_generated_dir}/graph)
 
 file(GLOB stale ${tiki_header_dir}/*)
 foreach(header ${stale})
@@ -29,7 +29,7 @@ if(tkgen_source)
   target_include_directories(tkgen PRIVATE include src)
   target_link_libraries(tkgen PRIVATE tiki_warnings)
   set(tiki_generated_headers ${tiki_header_dir}/ops.h)
-  set(tiki_generated_sources ${tiki_generated_dir}/ops_api.c)
+  set(tiki_generated_sources ${tiki_generated_dir}/ops_api.c ${tiki_generated_dir}/ops_build.c)
   # copy_if_different keeps the time of a header that came out the same, so nothing is rebuilt.
   add_custom_command(
     OUTPUT ${tiki_generated_headers}
@@ -40,10 +40,10 @@ if(tkgen_source)
     COMMENT "Generating ops.h from the op table"
     VERBATIM)
   add_custom_command(
-    OUTPUT ${tiki_generated_sources}
+    OUTPUT ${tiki_generated_sources} ${tiki_generated_dir}/graph/build_gen.h
     COMMAND tkgen sources ${tiki_generated_dir}
     DEPENDS tkgen
     COMMENT "Generating ops_api.c from the op table"
     VERBATIM)
 endif()
-add_custom_target(tiki_headers DEPENDS ${tiki_generated_headers})
+add_custom_target(tiki_headers DEPENDS ${tiki_generated_headers} ${tiki_generated_sources})

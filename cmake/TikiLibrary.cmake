@@ -27,7 +27,8 @@ endif()
 add_library(tiki_objects OBJECT ${tiki_sources} ${tiki_generated_sources})
 add_dependencies(tiki_objects tiki_headers)
 set_target_properties(tiki_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
-target_include_directories(tiki_objects PRIVATE ${PROJECT_BINARY_DIR}/include include src)
+target_include_directories(tiki_objects PRIVATE ${PROJECT_BINARY_DIR}/include include src
+                           ${tiki_generated_dir})
 target_link_libraries(tiki_objects PRIVATE tiki_flags ${tiki_dependencies})
 
 set(export_map ${PROJECT_SOURCE_DIR}/cmake/tiki.map)
@@ -54,5 +55,5 @@ add_library(tiki::tiki ALIAS tiki)
 
 # For programs of this tree that also reach internals.
 add_library(tiki_internal INTERFACE)
-target_include_directories(tiki_internal INTERFACE src)
+target_include_directories(tiki_internal INTERFACE src ${tiki_generated_dir})
 target_link_libraries(tiki_internal INTERFACE tiki_static tiki_flags)

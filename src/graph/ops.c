@@ -1,0 +1,35 @@
+/* Builds the op table from tiki/ops.def. Nothing else lists the ops. */
+#include "graph/ops.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/batch.h"
+#include "graph/infer.h"
+#include "graph/vjp.h"
+
+#define COMM TK_FACT_COMM
+#define IASSOC TK_FACT_IASSOC
+#define LIN TK_FACT_LIN
+#define BILIN TK_FACT_BILIN
+#define IDEM TK_FACT_IDEM
+#define NONE TK_FACT_NONE
+
+const tk_op_info tk_op_table[TK_OP_COUNT] = {
+#define TK_OP(name, params, attrs, accept, dtype, shape, vjp, batch, facts, lower, tol, sample, doc) \
+    [TK_OP_##name] = {#name, TK_RECORD_##attrs, TK_ACCEPT_##accept, TK_RESULT_##dtype,             \
+                      tk_shape_##shape, tk_vjp_##vjp, tk_batch_##batch, facts, TK_LOWER_##lower,   \
+                      TK_TOL_##tol, #sample, doc, params},
+#include "tiki/ops.def"
+#undef TK_OP
+};
+
+tk_status tk_op_find(const char *name, size_t length, tk_op *out_op) {
+    for (int op = 0; op < TK_OP_COUNT; op++) {
+        if (strlen(tk_op_table[op].name) == length && !memcmp(tk_op_table[op].name, name, length)) {
+            *out_op = (tk_op)op;
+            return TK_OK;
+        }
+    }
+    return tk_fail(TK_NOT_FOUND, "unknown op \"%.*s\"", (int)(length < 60 ? length : 60), name);
+}
