@@ -35,6 +35,7 @@ typedef struct tk_device_options {
 /* The functions of a driver. `state` is what open made. All may be called from any thread. */
 typedef struct tk_driver {
     const char *name;
+    bool host_memory; /* the processor can read and write the device's memory in place */
     tk_status (*open)(int index, void **out_state);
     void (*close)(void *state);
 
@@ -67,8 +68,7 @@ typedef struct tk_memory {
     tk_memory_hooks hooks;
     pthread_mutex_t lock;
     tk_memory_info info;
-    int64_t buffers; /* that somebody holds, foreign ones included */
-    bool closed;
+    int64_t holders; /* the opener, until the close, and each buffer that somebody holds */
     tk_buffer *oldest, *newest; /* all cached blocks, by the time they were freed */
     tk_buffer *cached[TK_MEMORY_CLASSES];
 } tk_memory;
@@ -90,6 +90,9 @@ tk_status tk_device_open(const tk_driver *driver, int index, const tk_device_opt
 /* Frees the cache and gives the device back, now or with its last buffer. The device's streams must
  * have been closed. NULL is allowed. */
 void tk_device_close(tk_device *device);
+
+/* One holder less; the last one ends the device. For buffer.c. */
+void tk_device_leave(tk_device *device);
 
 /* TK_CONTEXT_ERROR if the device was opened by a parent of this process. */
 tk_status tk_device_check(const tk_device *device);

@@ -1,0 +1,374 @@
+/* Buffers and the caching allocator; buffer.h tells the policy.
+ *
+ * A freed block stays in its tk_buffer record, which is linked into two lists: one by size, newest
+ * first, where an allocation looks; and one by age, from which the limits take. Lists are changed
+ * under the device's lock; blocks that must go are unlinked under it and freed after it.
+ *
+ * In a forked child the lock may be held by a thread that does not exist, so there a block goes
+ * straight back to where it came from, uncounted. */
+#include "runtime/buffer.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/fork.h"
+#include "runtime/trace.h"
+
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#define HIDE(memory, bytes) __asan_poison_memory_region(memory, bytes)
+#define SHOW(memory, bytes) __asan_unpoison_memory_region(memory, bytes)
+#else
+#define HIDE(memory, bytes) ((void)(memory), (void)(bytes))
+#define SHOW(memory, bytes) ((void)(memory), (void)(bytes))
+#endif
+
+#define SMALL_BLOCK ((size_t)512) /* up to here sizes are multiples of 64 */
+#define LARGE_BLOCK ((size_t)1 << 20)
+#define LARGE_STEP ((size_t)64 << 10)
+
+static bool inherited(const tk_device *device) { return device->fork_epoch != tk_fork_epoch(); }
+
+/* ---- sizes ------------------------------------------------------------------------------------
+ */
+
+static int log2_floor(size_t value) { return 63 - __builtin_clzll(value); }
+
+static size_t round_up(size_t bytes, size_t step) { return (bytes + step - 1) / step * step; }
+
+size_t tk_buffer_capacity(size_t bytes) {
+    if (bytes <= SMALL_BLOCK) return bytes ? round_up(bytes, TK_MEMORY_ALIGNMENT) : 64;
+    if (bytes > SIZE_MAX - LARGE_STEP) return SIZE_MAX;
+    if (bytes >= LARGE_BLOCK) return round_up(bytes, LARGE_STEP);
+    return round_up(bytes, (size_t)1 << (log2_floor(bytes - 1) - 3));
+}
+
+/* The list for blocks of a capacity; lists are in order of size, eight a doubling. */
+static int size_class(size_t capacity) {
+    int log2 = log2_floor(capacity);
+    return log2 * 8 + (int)(capacity >> (log2 - 3) & 7);
+}
+
+/* ---- the cache, under the lock ----------------------------------------------------------------
+ */
+
+static void cache_put(tk_memory *memory, tk_buffer *buffer) {
+    tk_buffer **list = &memory->cached[size_class(buffer->capacity)];
+    buffer->previous = NULL;
+    buffer->next = *list;
+    if (*list) (*list)->previous = buffer;
+    *list = buffer;
+    buffer->newer = NULL;
+    buffer->older = memory->newest;
+    if (memory->newest) memory->newest->newer = buffer;
+    memory->newest = buffer;
+    if (!memory->oldest) memory->oldest = buffer;
+    memory->info.cache += buffer->capacity;
+}
+
+static void cache_take(tk_memory *memory, tk_buffer *buffer) {
+    if (buffer->next) buffer->next->previous = buffer->previous;
+    if (buffer->previous)
+        buffer->previous->next = buffer->next;
+    else
+        memory->cached[size_class(buffer->capacity)] = buffer->next;
+    if (buffer->newer)
+        buffer->newer->older = buffer->older;
+    else
+        memory->newest = buffer->older;
+    if (buffer->older)
+        buffer->older->newer = buffer->newer;
+    else
+        memory->oldest = buffer->newer;
+    buffer->next = buffer->previous = buffer->newer = buffer->older = NULL;
+    memory->info.cache -= buffer->capacity;
+}
+
+static tk_buffer *best_of_list(tk_buffer *list, size_t least, size_t most) {
+    tk_buffer *best = NULL;
+    for (tk_buffer *block = list; block; block = block->next) {
+        if (block->capacity == least) return block;
+        bool fits = block->capacity > least && block->capacity <= most;
+        if (fits && (!best || block->capacity < best->capacity)) best = block;
+    }
+    return best;
+}
+
+static tk_buffer *find_cached(const tk_memory *memory, size_t capacity) {
+    size_t most = capacity + capacity / (capacity < LARGE_BLOCK ? 4 : 8);
+    for (int class = size_class(capacity), last = size_class(most); class <= last; class ++) {
+        tk_buffer *block = best_of_list(memory->cached[class], capacity, most);
+        if (block) return block;
+    }
+    return NULL;
+}
+
+/* Unlinks the oldest blocks until at most `bytes` are cached; gives them as a list through `next`.
+ */
+static tk_buffer *evict_down_to(tk_memory *memory, size_t bytes) {
+    tk_buffer *evicted = NULL;
+    while (memory->info.cache > bytes) {
+        tk_buffer *block = memory->oldest;
+        cache_take(memory, block);
+        block->next = evicted;
+        evicted = block;
+    }
+    return evicted;
+}
+
+/* ---- blocks, without the lock -----------------------------------------------------------------
+ */
+
+static void free_block(tk_device *device, tk_buffer *buffer) {
+    const tk_memory_hooks *hooks = &device->memory.hooks;
+    if (device->driver->host_memory) SHOW(buffer->data, buffer->capacity);
+    if (hooks->free)
+        hooks->free(hooks->user, buffer->data, buffer->capacity);
+    else
+        device->driver->free(device->state, buffer->data, buffer->capacity);
+    tk_free(buffer);
+}
+
+static void free_blocks(tk_device *device, tk_buffer *list) {
+    while (list) {
+        tk_buffer *next = list->next;
+        free_block(device, list);
+        list = next;
+    }
+}
+
+static tk_buffer *new_block(tk_device *device, size_t capacity) {
+    const tk_memory_hooks *hooks = &device->memory.hooks;
+    tk_buffer *buffer = tk_calloc(1, sizeof *buffer);
+    if (!buffer) return NULL;
+    buffer->device = device;
+    buffer->capacity = capacity;
+    if (hooks->allocate)
+        buffer->data = hooks->allocate(hooks->user, capacity, TK_MEMORY_ALIGNMENT);
+    else
+        buffer->data = device->driver->allocate(device->state, capacity);
+    if (buffer->data) return buffer;
+    tk_free(buffer);
+    return NULL;
+}
+
+static void trace_memory(tk_device *device) {
+    if (!tk_trace_on()) return;
+    tk_memory_info info = tk_device_memory(device);
+    char name[48];
+    snprintf(name, sizeof name, "%s active", device->name);
+    tk_trace_counter(name, (int64_t)info.active);
+    snprintf(name, sizeof name, "%s cache", device->name);
+    tk_trace_counter(name, (int64_t)info.cache);
+}
+
+/* ---- allocation -------------------------------------------------------------------------------
+ */
+
+static void raise_peak(tk_memory_info *info) {
+    if (info->active > info->peak) info->peak = info->active;
+}
+
+static tk_buffer *take_from_cache(tk_memory *memory, size_t capacity) {
+    tk_buffer *buffer = find_cached(memory, capacity);
+    if (!buffer) return NULL;
+    cache_take(memory, buffer);
+    memory->info.active += buffer->capacity;
+    memory->info.hits++;
+    memory->holders++;
+    raise_peak(&memory->info);
+    return buffer;
+}
+
+/* Counts a block that is about to be made and makes room for it; false if the limit forbids it. */
+static bool reserve(tk_memory *memory, size_t capacity, tk_buffer **out_evicted) {
+    tk_memory_info *info = &memory->info;
+    if (capacity > PTRDIFF_MAX || info->active > info->memory_limit ||
+        capacity > info->memory_limit - info->active)
+        return false;
+    *out_evicted = evict_down_to(memory, info->memory_limit - info->active - capacity);
+    info->active += capacity;
+    info->misses++;
+    memory->holders++;
+    return true;
+}
+
+/* Ends what reserve began. */
+static void settle(tk_memory *memory, size_t capacity, bool made) {
+    pthread_mutex_lock(&memory->lock);
+    if (made) {
+        raise_peak(&memory->info);
+    } else {
+        memory->info.active -= capacity;
+        memory->holders--;
+    }
+    pthread_mutex_unlock(&memory->lock);
+}
+
+static tk_status fail_for_memory(tk_device *device, size_t bytes, const char *who) {
+    tk_memory_info info = tk_device_memory(device);
+    return tk_fail(TK_OUT_OF_MEMORY,
+                   "%s: %zu bytes asked for, %s; %zu bytes active, %zu cached, limit %zu",
+                   device->name, bytes, who, info.active, info.cache, info.memory_limit);
+}
+
+static tk_buffer *block_from_system(tk_device *device, size_t capacity) {
+    tk_buffer *buffer = new_block(device, capacity);
+    if (!buffer) {
+        tk_device_clear_cache(device);
+        buffer = new_block(device, capacity);
+    }
+    settle(&device->memory, capacity, buffer != NULL);
+    return buffer;
+}
+
+tk_status tk_buffer_new(tk_device *device, size_t bytes, tk_buffer **out_buffer) {
+    *out_buffer = NULL;
+    TK_TRY(tk_device_check(device));
+    tk_memory *memory = &device->memory;
+    size_t capacity = tk_buffer_capacity(bytes);
+    tk_buffer *evicted = NULL;
+    pthread_mutex_lock(&memory->lock);
+    tk_buffer *buffer = take_from_cache(memory, capacity);
+    bool allowed = buffer || reserve(memory, capacity, &evicted);
+    pthread_mutex_unlock(&memory->lock);
+    free_blocks(device, evicted);
+    if (!allowed) return fail_for_memory(device, bytes, "more than the limit allows");
+    if (!buffer) buffer = block_from_system(device, capacity);
+    if (!buffer) return fail_for_memory(device, bytes, "the system has no more");
+    atomic_store_explicit(&buffer->references, 1, memory_order_relaxed);
+    buffer->bytes = bytes;
+    buffer->written = (tk_event){0};
+    if (device->driver->host_memory) SHOW(buffer->data, bytes);
+    trace_memory(device);
+    *out_buffer = buffer;
+    return TK_OK;
+}
+
+tk_status tk_buffer_wrap(tk_device *device, void *data, size_t bytes, void (*release)(void *owner),
+                         void *owner, tk_buffer **out_buffer) {
+    *out_buffer = NULL;
+    TK_TRY(tk_device_check(device));
+    tk_buffer *buffer = tk_calloc(1, sizeof *buffer);
+    if (!buffer) return tk_fail(TK_OUT_OF_MEMORY, "%s: no memory for a buffer", device->name);
+    atomic_store_explicit(&buffer->references, 1, memory_order_relaxed);
+    buffer->device = device;
+    buffer->data = data;
+    buffer->bytes = bytes;
+    buffer->release = release;
+    buffer->owner = owner;
+    pthread_mutex_lock(&device->memory.lock);
+    device->memory.holders++;
+    pthread_mutex_unlock(&device->memory.lock);
+    *out_buffer = buffer;
+    return TK_OK;
+}
+
+/* ---- references -------------------------------------------------------------------------------
+ */
+
+tk_buffer *tk_buffer_retain(tk_buffer *buffer) {
+    atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
+    return buffer;
+}
+
+bool tk_buffer_unique(const tk_buffer *buffer) {
+    return atomic_load_explicit(&buffer->references, memory_order_acquire) == 1;
+}
+
+static void end_foreign(tk_buffer *buffer) {
+    tk_device *device = buffer->device;
+    if (buffer->release) buffer->release(buffer->owner);
+    tk_free(buffer);
+    if (!inherited(device)) tk_device_leave(device);
+}
+
+/* Puts the block into the cache and takes out what is then too much: itself if it alone is. */
+static tk_buffer *cache_block(tk_memory *memory, tk_buffer *buffer) {
+    memory->info.active -= buffer->capacity;
+    if (buffer->capacity > memory->info.cache_limit) return buffer;
+    cache_put(memory, buffer);
+    return evict_down_to(memory, memory->info.cache_limit);
+}
+
+static void end_block(tk_buffer *buffer) {
+    tk_device *device = buffer->device;
+    tk_memory *memory = &device->memory;
+    if (device->driver->host_memory) HIDE(buffer->data, buffer->capacity);
+    pthread_mutex_lock(&memory->lock);
+    tk_buffer *evicted = cache_block(memory, buffer);
+    bool leave_later = evicted || memory->holders == 1 || tk_trace_on();
+    if (!leave_later) memory->holders--;
+    pthread_mutex_unlock(&memory->lock);
+    if (!leave_later) return;
+    free_blocks(device, evicted);
+    trace_memory(device);
+    tk_device_leave(device);
+}
+
+void tk_buffer_release(tk_buffer *buffer) {
+    if (!buffer) return;
+    int64_t before = atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before != 1) return;
+    if (buffer->capacity == 0)
+        end_foreign(buffer);
+    else if (inherited(buffer->device))
+        free_block(buffer->device, buffer);
+    else
+        end_block(buffer);
+}
+
+/* ---- counters and limits ----------------------------------------------------------------------
+ */
+
+tk_memory_info tk_device_memory(tk_device *device) {
+    if (inherited(device)) return device->memory.info;
+    pthread_mutex_lock(&device->memory.lock);
+    tk_memory_info info = device->memory.info;
+    pthread_mutex_unlock(&device->memory.lock);
+    return info;
+}
+
+static size_t cache_room(const tk_memory_info *info) {
+    size_t room = info->active < info->memory_limit ? info->memory_limit - info->active : 0;
+    return room < info->cache_limit ? room : info->cache_limit;
+}
+
+static void set_limit(tk_device *device, size_t *limit, size_t bytes) {
+    tk_memory *memory = &device->memory;
+    if (inherited(device)) return;
+    pthread_mutex_lock(&memory->lock);
+    *limit = bytes;
+    tk_buffer *evicted = evict_down_to(memory, cache_room(&memory->info));
+    pthread_mutex_unlock(&memory->lock);
+    free_blocks(device, evicted);
+}
+
+void tk_device_set_memory_limit(tk_device *device, size_t bytes) {
+    set_limit(device, &device->memory.info.memory_limit, bytes);
+}
+
+void tk_device_set_cache_limit(tk_device *device, size_t bytes) {
+    set_limit(device, &device->memory.info.cache_limit, bytes);
+}
+
+void tk_device_reset_peak(tk_device *device) {
+    if (inherited(device)) return;
+    pthread_mutex_lock(&device->memory.lock);
+    device->memory.info.peak = device->memory.info.active;
+    pthread_mutex_unlock(&device->memory.lock);
+}
+
+void tk_device_clear_cache(tk_device *device) {
+    if (inherited(device)) return;
+    pthread_mutex_lock(&device->memory.lock);
+    tk_buffer *evicted = evict_down_to(&device->memory, 0);
+    pthread_mutex_unlock(&device->memory.lock);
+    free_blocks(device, evicted);
+}
