@@ -203,7 +203,8 @@ static bool grow_ring(tk_stream *stream) {
     uint64_t places = stream->places ? 2 * stream->places : FIRST_PLACES;
     struct entry *ring = tk_malloc(places * sizeof *ring);
     if (!ring) return false;
-    for (uint64_t ticket = stream->finished + 1; ticket <= stream->submitted; ticket++)
+    uint64_t next = stream->finished + 1 + stream->busy; /* what runs has left its place */
+    for (uint64_t ticket = next; ticket <= stream->submitted; ticket++)
         ring[ticket & (places - 1)] = *place_of(stream, ticket);
     tk_free(stream->ring);
     stream->ring = ring;

@@ -20,4 +20,13 @@ static const bool under_tsan =
     false;
 #endif
 
+#if defined(__SANITIZE_ADDRESS__) || SUPPORT_HAS_FEATURE(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#define SUPPORT_IS_HIDDEN(address) __asan_address_is_poisoned(address)
+#define SUPPORT_HIDES_MEMORY 1
+#else
+#define SUPPORT_IS_HIDDEN(address) 0
+#define SUPPORT_HIDES_MEMORY 0
+#endif
+
 #endif
