@@ -2,7 +2,8 @@
  * there:
  *
  * - erfinv: a starting value from Giles' single-precision polynomials (Approximating the erfinv
- *   function, 2010), then two Halley steps on erf, or on log erfc in the tail. Within 4 units.
+ *   function, 2010), beyond their range the leading term of the asymptotic series, then Halley
+ * steps on erf, or on erfc where x is near 1. Within 4 units.
  * - sigmoid, silu and gelu: by exp, erfc and tanh, arranged so that no tail cancels.
  *
  * Rejected: own f64 polynomials. f64 is for checking gradients and for science, not for hot loops.
@@ -43,6 +44,7 @@ static double erfinv_start(double x) {
                                   -0.0076224613, 0.00573950773,  -0.00367342844,
                                   0.00134934322, 0.000100950558, -0.000200214257};
     double w = -log((1.0 - x) * (1.0 + x));
+    if (w > 14.0) return sqrt(w - 0.5 * log(3.14159265358979323846 * w));
     const double *c = w < 5.0 ? central : tail;
     double t = w < 5.0 ? w - 2.5 : sqrt(w) - 3.0;
     double sum = c[8];
@@ -55,7 +57,7 @@ static double erfinv(double x) {
     if (magnitude < 1e-150) return x * 0.88622692545275801365;
     double y = erfinv_start(magnitude);
     double target = 1.0 - magnitude;
-    for (int step = 0; step < 2; step++) {
+    for (int step = 0; step < 4; step++) {
         double error = magnitude < 0.5 ? erf(y) - magnitude : target - erfc(y);
         double newton = error / (1.12837916709551257390 * exp(-y * y));
         y -= newton / (1.0 + y * newton);

@@ -1,6 +1,6 @@
 /* Mathematical functions on vectors, by range reduction and polynomial.
  *
- * Two groups. Those in hot loops (exp, log, tanh, erf, sigmoid) work in f32. The rest work on
+ * Two groups. Those in hot loops (exp, log, tanh, erf) work in f32. The rest work on
  * doubles made from f32 (vd_*): with 29 spare bits no care about cancellation is needed, the result
  * rounds to within about half a unit, and the functions stay a few lines each. The vd_* functions
  * are good to about 1e-11 relative, enough for f32 and not for f64, and may assume arguments that
@@ -90,11 +90,6 @@ TK_INLINE vf vf_tanh(vf x) {
     vf large = 1.0f - 2.0f / (vf_exp(magnitude + magnitude) + 1.0f);
     vf result = vf_select(magnitude < 0.625f, vf_abs(small), large);
     return vf_with_sign(result, vf_sign_of(x));
-}
-
-TK_INLINE vf vf_sigmoid(vf x) {
-    vf e = vf_exp(-vf_abs(x));
-    return vf_select(x >= 0.0f, vf_set(1.0f), e) / (e + 1.0f);
 }
 
 /* erf(x) = x + x P(x^2) below 0.921875, 1 - exp(-Q(|x|)) above. */
@@ -269,6 +264,7 @@ TK_INLINE vd vd_gelu(vd x) {
     vd result = x * vd_select(x > 0.0, 1.0 - tail, tail);
     return vd_select(x == -__builtin_inf(), vd_set(-0.0), result);
 }
+TK_INLINE vd vd_sigmoid(vd x) { return 1.0 / (1.0 + vd_exp(-x)); }
 TK_INLINE vd vd_silu(vd x) {
     vd result = x / (1.0 + vd_exp(-x));
     return vd_select(x == -__builtin_inf(), vd_set(-0.0), result);
