@@ -6,6 +6,7 @@
  *
  * A forked child is not recorded: it inherits recorders that its threads' ghosts may hold locked,
  * so it forgets them all. */
+#define _GNU_SOURCE
 #include "runtime/trace.h"
 
 #include <errno.h>
