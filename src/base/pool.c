@@ -10,8 +10,9 @@
  * time, and the caller opens `turn` before it looks at `asleep`; both are sequentially consistent,
  * so one of them sees the other and no wake-up is lost. The caller's sleep works the same way.
  *
- * `loop_lock` is held by whoever runs a loop or changes the threads. A fork takes it first, so a
- * child never inherits a loop half done. */
+ * `loop_lock` is held by whoever runs a loop or changes the threads. A fork does not wait for it
+ * (the loop may be long, or need a lock that the forking thread holds); the child makes the locks
+ * anew. */
 #define _GNU_SOURCE
 #include "base/pool.h"
 
@@ -25,7 +26,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 
-#define SPIN_NANOSECONDS 20000
+#define SPIN_NANOSECONDS 50000
 #define LONG_PART 1024 /* items from which parts begin at multiples of ALIGNED_ITEMS */
 #define ALIGNED_ITEMS 64
 
@@ -181,25 +182,17 @@ static int default_threads(void) {
     return threads < TK_POOL_MAX_THREADS ? (int)threads : TK_POOL_MAX_THREADS;
 }
 
-static void before_fork(void) {
-    if (!inside) pthread_mutex_lock(&pool.loop_lock);
-}
-
-static void after_fork_in_parent(void) {
-    if (!inside) pthread_mutex_unlock(&pool.loop_lock);
-}
-
-/* The workers are gone, perhaps with locks held; new seats are made over the old ones. */
-static void after_fork_in_child(void) {
+/* The workers are gone, and perhaps whoever held a lock; new seats are made over the old ones. */
+static void enter_child(void) {
     pool.seats = 1;
+    atomic_store(&pool.stopping, false);
+    atomic_store(&pool.caller_asleep, false);
     pthread_mutex_init(&pool.done_lock, NULL);
     pthread_cond_init(&pool.done, NULL);
-    if (!inside) pthread_mutex_unlock(&pool.loop_lock);
+    if (!inside) pthread_mutex_init(&pool.loop_lock, NULL);
 }
 
-static void watch_forks(void) {
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
+static void watch_forks(void) { pthread_atfork(NULL, NULL, enter_child); }
 
 static void make_seats(int wanted) {
     if (pool.seats >= wanted) return;

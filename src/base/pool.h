@@ -10,9 +10,9 @@
  * by several threads at once take turns; those who wait sleep. So there are never more busy threads
  * than were asked for, and a body must not wait for another thread's loop.
  *
- * Threads start at the first loop that is cut, spin for a few microseconds after each loop and then
- * sleep. A forked child starts its own. Loops cannot fail: where a thread cannot be started, its
- * part is done by the caller.
+ * Threads start at the first loop that is cut, spin for some 50 microseconds after each loop and
+ * then sleep. A forked child starts its own; a body must not fork. Loops cannot fail: where a
+ * thread cannot be started, its part is done by the caller.
  *
  * Rejected: OpenMP (hangs in forked children, hides from TSan), work stealing of single items (the
  * parts would depend on timing), one pool a stream (more busy threads than were asked for). */

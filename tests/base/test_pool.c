@@ -225,7 +225,7 @@ static void test_threads_sleep_and_wake(void **state) {
 /* Ends the child, without the parent's exit handlers, by 0 if all items were seen. */
 static void run_child(void) {
     alarm(20);
-    if (under_tsan) tk_pool_set_threads(1);
+    if (under_tsan && tk_pool_set_threads(1) != TK_OK) _exit(2);
     _Atomic int64_t items = 0;
     for (int i = 0; i < 20; i++) tk_parallel_for(1000, 1, inner_body, (void *)&items);
     tk_pool_shutdown();
@@ -265,6 +265,35 @@ static void test_fork_while_others_loop(void **state) {
     for (int i = 0; i < 3; i++) assert_int_equal(pthread_join(callers[i], NULL), 0);
 }
 
+static _Atomic int gate; /* 0: not begun, 1: a part waits, 2: open */
+
+static void wait_for_gate(void *arg, int64_t begin, int64_t end, int worker) {
+    (void)arg;
+    (void)begin;
+    (void)end;
+    (void)worker;
+    int unseen = 0;
+    atomic_compare_exchange_strong(&gate, &unseen, 1);
+    while (atomic_load(&gate) != 2) usleep(100);
+}
+
+static void *loop_at_the_gate(void *arg) {
+    tk_parallel_for(2, 1, wait_for_gate, arg);
+    return NULL;
+}
+
+/* The fork waits for no loop, and the child's loops do not wait for the parent's. */
+static void test_fork_in_the_middle_of_a_loop(void **state) {
+    (void)state;
+    assert_int_equal(tk_pool_set_threads(2), TK_OK);
+    pthread_t caller;
+    assert_int_equal(pthread_create(&caller, NULL, loop_at_the_gate, NULL), 0);
+    while (atomic_load(&gate) != 1) usleep(100);
+    fork_and_check();
+    atomic_store(&gate, 2);
+    assert_int_equal(pthread_join(caller, NULL), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_item_once),
@@ -278,6 +307,7 @@ int main(void) {
         cmocka_unit_test(test_threads_sleep_and_wake),
         cmocka_unit_test(test_forked_child_has_its_own_pool),
         cmocka_unit_test(test_fork_while_others_loop),
+        cmocka_unit_test(test_fork_in_the_middle_of_a_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
