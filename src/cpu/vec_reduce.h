@@ -45,8 +45,8 @@ void tk_argmin_rows(tk_dtype dtype, const void *x, int64_t rows, int64_t columns
 void tk_logsumexp_rows(tk_dtype dtype, const void *x, int64_t rows, int64_t columns,
                        int64_t row_stride, void *out);
 
-/* out row = exp(x - max) / sum. A row of -inf, or one with +inf or NaN, gives NaN. In place
- * allowed. */
+/* out row = exp(x - max) / sum; f32 and halves take exp below e^-87 as 0. A row of -inf, or one
+ * with +inf or NaN, gives NaN. In place allowed. */
 void tk_softmax_rows(tk_dtype dtype, const void *x, int64_t x_stride, void *out, int64_t out_stride,
                      int64_t rows, int64_t columns);
 
@@ -55,8 +55,8 @@ void tk_softmax_rows(tk_dtype dtype, const void *x, int64_t x_stride, void *out,
 void tk_softmax_backward_rows(tk_dtype dtype, const void *y, const void *dy, void *dx, int64_t rows,
                               int64_t columns);
 
-/* out[r, j] = sum of x[r, 0..j]. Floats accumulate in f64, which keeps long sums exact to the last
- * bit or two. In place allowed. */
+/* out[r, j] = sum of x[r, 0..j]; also for integers, modulo 2^n. Floats accumulate in f64, which
+ * keeps long sums exact to the last bit or two. In place allowed. */
 void tk_cumsum_rows(tk_dtype dtype, const void *x, int64_t x_stride, void *out, int64_t out_stride,
                     int64_t rows, int64_t columns);
 

@@ -5,20 +5,14 @@
  * TIKI_TEST_EXHAUSTIVE=1 in the environment visits all 2^32 floats (minutes a function). */
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/half.h"
-#include "cpu/vec.h"
+#include "cpu_check.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define CHUNK 4096
 
 static double negate(double x) { return -x; }
@@ -120,12 +114,6 @@ static void sweep(int op) {
     print_message("  %-7s %-10s %.3f at %a\n", tk_vec_variant_name(tk_vec_variant_in_use()),
                   names[op], worst, (double)where);
     assert_true(worst <= bounds[op]);
-}
-
-static void for_each_variant(void (*body)(void)) {
-    for (int variant = 0; variant < TK_VEC_VARIANT_COUNT; variant++)
-        if (tk_vec_variant_use((tk_vec_variant)variant)) body();
-    assert_true(tk_vec_variant_use(tk_vec_variant_best()));
 }
 
 static void sweep_all(void) {
