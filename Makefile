@@ -23,6 +23,9 @@ configure = CMAKE_GENERATOR="$$(command -v ninja >/dev/null && echo Ninja || ech
 build = cmake --build $(1) --parallel $(JOBS)
 ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) --no-tests=error
 
+# What a Python test finds: the command, and the folder of the build.
+pytest_env = TIKI_BIN=$(CURDIR)/$(BUILD)/bin/tiki TIKI_BUILD=$(CURDIR)/$(BUILD) PYTHONDONTWRITEBYTECODE=1
+
 .PHONY: all help demo test test-c test-python check-fast sanitize sanitize-memory sanitize-threads \
         bench lint format fuzz test-oracles coverage docs install clean distclean
 
@@ -41,11 +44,12 @@ test-c: deps-test $(BUILD)/.configured
 	@$(call build,$(BUILD))
 	@$(call ctest,$(BUILD))
 
-test-python: all
+test-python: deps-test $(BUILD)/.configured
 ifneq ($(python_tests),)
 	@tools/deps.sh python
+	@$(call build,$(BUILD))
 	@tools/venv.sh $(VENV) tests/python/requirements.txt
-	@TIKI_BIN=$(BUILD)/bin/tiki $(VENV)/bin/python -m pytest -q tests/python
+	@$(pytest_env) $(VENV)/bin/python -m pytest -q tests/python
 else
 	@echo "tests/python: skipped, there are none yet"
 endif
@@ -84,11 +88,12 @@ else
 	@echo "fuzz: skipped, there are no fuzzers yet"
 endif
 
-test-oracles: all ## compare with PyTorch and transformers (installs about 6 GB into build/oracles)
+test-oracles: deps-test $(BUILD)/.configured ## compare with PyTorch and transformers (installs about 6 GB into build/oracles)
 ifneq ($(oracle_tests),)
 	@tools/deps.sh python
+	@$(call build,$(BUILD))
 	@tools/venv.sh $(ORACLES) tests/oracles/requirements.txt
-	@TIKI_BIN=$(BUILD)/bin/tiki $(ORACLES)/bin/python -m pytest -q tests/oracles
+	@$(pytest_env) $(ORACLES)/bin/python -m pytest -q tests/oracles
 else
 	@echo "tests/oracles: skipped, there are none yet"
 endif

@@ -1,11 +1,11 @@
 #!/bin/sh
 # The first program of the README compiles against the build and runs.
 set -eu
-build=$(dirname "$(dirname "$TIKI_BIN")")
+build=$TIKI_BUILD
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' README.md >"$folder/first.c"
 [ -s "$folder/first.c" ]
 cc -std=c17 -Wall -Wextra -Wpedantic -Werror "$folder/first.c" -o "$folder/first" -I"$build/include" \
-    -L"$build/lib" -Wl,-rpath,"$(cd "$build/lib" && pwd)" -ltiki -lm
+    -L"$build/lib" -Wl,-rpath,"$build/lib" -ltiki -lm
 "$folder/first"
