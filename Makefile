@@ -33,7 +33,7 @@ all: $(BUILD)/.configured ## the library and build/bin/tiki, optimised
 	@$(call build,$(BUILD)) --target core
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: all ## train a small language model for two minutes and let it write
 	@tools/demo.sh $(BUILD)
@@ -49,7 +49,7 @@ ifneq ($(python_tests),)
 	@tools/deps.sh python
 	@$(call build,$(BUILD))
 	@tools/venv.sh $(VENV) tests/python/requirements.txt
-	@$(pytest_env) $(VENV)/bin/python -m pytest -q tests/python
+	@$(pytest_env) $(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/python
 else
 	@echo "tests/python: skipped, there are none yet"
 endif
@@ -93,7 +93,7 @@ ifneq ($(oracle_tests),)
 	@tools/deps.sh python
 	@$(call build,$(BUILD))
 	@tools/venv.sh $(ORACLES) tests/oracles/requirements.txt
-	@$(pytest_env) $(ORACLES)/bin/python -m pytest -q tests/oracles
+	@$(pytest_env) $(ORACLES)/bin/python -m pytest -q -p no:cacheprovider tests/oracles
 else
 	@echo "tests/oracles: skipped, there are none yet"
 endif
