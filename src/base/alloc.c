@@ -11,9 +11,9 @@ void tk_alloc_fail_after(int64_t n) { atomic_store(&failing_after, n); }
 
 static bool must_fail(void) {
     int64_t left = atomic_load_explicit(&failing_after, memory_order_relaxed);
-    if (left == 0) return false;
-    if (left == 1) return true;
-    return atomic_fetch_sub(&failing_after, 1) <= 1;
+    while (left > 1)
+        if (atomic_compare_exchange_weak(&failing_after, &left, left - 1)) return false;
+    return left == 1;
 }
 
 void *tk_malloc(size_t bytes) { return must_fail() ? NULL : malloc(bytes ? bytes : 1); }

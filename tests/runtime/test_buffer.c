@@ -260,6 +260,15 @@ static void test_options_and_names(void **state) {
     tk_device_close(device);
 }
 
+static void test_public_thread_count(void **state) {
+    (void)state;
+    assert_int_equal(tk_threads_set(3), TK_OK);
+    assert_int_equal(tk_threads_count(), 3);
+    assert_int_equal(tk_threads_set(-2), TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_threads_count(), 3);
+    assert_int_equal(tk_threads_set(0), TK_OK);
+}
+
 /* Every allocation of a record fails once; nothing is lost or counted. */
 static void test_no_memory_for_records(void **state) {
     (void)state;
@@ -434,6 +443,7 @@ int main(void) {
         cmocka_unit_test(test_buffers_outlive_the_close),
         cmocka_unit_test(test_hooks_that_fail),
         cmocka_unit_test(test_options_and_names),
+        cmocka_unit_test(test_public_thread_count),
         cmocka_unit_test(test_no_memory_for_records),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_unused_bytes_are_hidden),
