@@ -6,11 +6,11 @@
  *                          DIR/ops_api.c      bodies of the C functions (part of src/array)
  *     tkgen docs FILE      the reference page
  *
- * A parameter list is `name[:type][=default]`, separated by commas, ending in `-> arrays` for functions
- * with a list of results. Types: (none) an array, array? an optional one, arrays, axes, shape, int,
- * float, bool, dtype, str, mode, key? (an optional random key: absent, the implicit one is split). C has
- * no default arguments, so defaults only appear in comments. The program is C, not a script, because
- * the table is a C header and the preprocessor reads it best. */
+ * A parameter list is `name[:type][=default]`, separated by commas, ending in `-> arrays` for
+ * functions with a list of results. Types: (none) an array, array? an optional one, arrays, axes,
+ * shape, int, float, bool, dtype, str, mode, key? (an optional random key: absent, the implicit one
+ * is split). C has no default arguments, so defaults only appear in comments. The program is C, not
+ * a script, because the table is a C header and the preprocessor reads it best. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-#define TK_OP(name, params, attrs, accept, dtype, shape, vjp, batch, facts, lower, tol, sample, doc) \
+#define TK_OP(name, params, attrs, accept, dtype, shape, vjp, batch, facts, lower, tol, sample,    \
+              doc)                                                                                 \
     {#name, params, #lower, #accept, #facts, #vjp, doc, true},
 #define TK_FN(name, params, sample, tol, doc) {#name, params, "", "", "", "", doc, false},
 #include "tiki/ops.def"
@@ -92,7 +93,8 @@ static void parse_param(param *out, char *text, const char *row_name) {
 static signature parse_signature(const row *r) {
     signature s = {.takes_context = true};
     char text[512];
-    if ((size_t)snprintf(text, sizeof text, "%s", r->params) >= sizeof text) die("row too long", r->name);
+    if ((size_t)snprintf(text, sizeof text, "%s", r->params) >= sizeof text)
+        die("row too long", r->name);
     char *arrow = strstr(text, " -> arrays");
     s.gives_list = arrow != NULL;
     if (arrow) *arrow = 0;
@@ -148,7 +150,8 @@ static void put_defaults(FILE *out, const signature *s) {
 
 static FILE *open_out(const char *directory, const char *name) {
     char path[4096];
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path) die("path too long", name);
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path)
+        die("path too long", name);
     FILE *out = fopen(path, "w");
     if (!out) die("cannot write", path);
     return out;
@@ -161,8 +164,10 @@ static void close_out(FILE *out, const char *name) {
 static void write_api_header(const char *directory) {
     FILE *out = open_out(directory, "ops.h");
     fputs("/* Every op as a C function. Generated from tiki/ops.def by tools/tkgen.c.\n *\n"
-          " * Operands are borrowed; the result belongs to the innermost scope, or to the caller where none is\n"
-          " * open (array.h). A wrong argument gives an array that carries the error. Nothing is evaluated.\n"
+          " * Operands are borrowed; the result belongs to the innermost scope, or to the caller "
+          "where none is\n"
+          " * open (array.h). A wrong argument gives an array that carries the error. Nothing is "
+          "evaluated.\n"
           " * Optional arrays are TK_NO_ARRAY when absent. */\n"
           "#ifndef TIKI_OPS_H\n#define TIKI_OPS_H\n\n#include \"tiki/array.h\"\n\nTK_BEGIN_DECLS\n",
           out);
@@ -182,7 +187,9 @@ static void write_api_header(const char *directory) {
 
 static void write_builder_header(const char *directory) {
     FILE *out = open_out(directory, "graph/build_gen.h");
-    fputs("/* Builders of all ops. Generated from tiki/ops.def by tools/tkgen.c; see graph/build.h. */\n", out);
+    fputs("/* Builders of all ops. Generated from tiki/ops.def by tools/tkgen.c; see "
+          "graph/build.h. */\n",
+          out);
     for (size_t i = 0; i < N_ROWS; i++) {
         if (!is_public(&rows[i])) continue;
         signature s = parse_signature(&rows[i]);
@@ -205,29 +212,37 @@ static void write_elementwise_builder(FILE *out, const row *r, const signature *
     put_builder(out, r, s);
     fprintf(out, " {\n    tk_node *operands[] = {");
     for (int i = 0; i < s->count; i++) fprintf(out, i ? ", %s" : "%s", s->params[i].name);
-    fprintf(out, "};\n    return tkb_elementwise(build, TK_OP_%s, %d, operands);\n}\n", r->name, s->count);
+    fprintf(out, "};\n    return tkb_elementwise(build, TK_OP_%s, %d, operands);\n}\n", r->name,
+            s->count);
 }
 
 static void write_api_body(FILE *out, const row *r, const signature *s) {
     fputc('\n', out);
     put_api(out, r, s);
     fputs(" {\n    tk_call call;\n", out);
-    if (s->takes_context) fputs("    tk_call_open(&call, context);\n", out);
-    else fputs("    tk_call_open(&call, NULL);\n", out);
+    if (s->takes_context)
+        fputs("    tk_call_open(&call, context);\n", out);
+    else
+        fputs("    tk_call_open(&call, NULL);\n", out);
     for (int i = 0; i < s->count; i++) {
         const param *p = &s->params[i];
-        if (!strcmp(p->type->name, "key?")) fprintf(out, "    tk_call_key(&call, %s);\n", p->name);
+        if (!strcmp(p->type->name, "key?"))
+            fprintf(out, "    tk_call_key(&call, %s);\n", p->name);
         else if (p->type->is_array)
-            fprintf(out, "    tk_call_%s(&call, %s);\n", p->type->required ? "operand" : "optional", p->name);
+            fprintf(out, "    tk_call_%s(&call, %s);\n", p->type->required ? "operand" : "optional",
+                    p->name);
         else if (!strcmp(p->type->name, "arrays"))
             fprintf(out, "    tk_call_operands(&call, %s, n_%s);\n", p->name, p->name);
     }
-    fprintf(out, "    if (!tk_call_begin(&call)) return tk_call_%s(&call);\n", s->gives_list ? "refuse_list" : "refuse");
-    fprintf(out, "    return tk_call_%s(&call, tkb_%s(&call.builder", s->gives_list ? "end_list" : "end", r->name);
+    fprintf(out, "    if (!tk_call_begin(&call)) return tk_call_%s(&call);\n",
+            s->gives_list ? "refuse_list" : "refuse");
+    fprintf(out, "    return tk_call_%s(&call, tkb_%s(&call.builder",
+            s->gives_list ? "end_list" : "end", r->name);
     int node = 0;
     for (int i = 0; i < s->count; i++) {
         const param *p = &s->params[i];
-        if (p->type->is_array) fprintf(out, ", call.nodes[%d]", node++);
+        if (p->type->is_array)
+            fprintf(out, ", call.nodes[%d]", node++);
         else if (!strcmp(p->type->name, "arrays"))
             fprintf(out, ", call.list, n_%s", p->name);
         else
@@ -280,17 +295,20 @@ static void write_docs(const char *path) {
         fprintf(out, ";\n```\n\n%s.", rows[i].doc);
         put_defaults(out, &s);
         if (rows[i].is_primitive)
-            fprintf(out, " A primitive: operands %s, lowered as %s, gradient rule %s.", rows[i].accept,
-                    rows[i].lower, rows[i].vjp);
+            fprintf(out, " A primitive: operands %s, lowered as %s, gradient rule %s.",
+                    rows[i].accept, rows[i].lower, rows[i].vjp);
         fputc('\n', out);
     }
     close_out(out, path);
 }
 
 int main(int argc, char **argv) {
-    if (argc == 3 && !strcmp(argv[1], "headers")) write_api_header(argv[2]);
-    else if (argc == 3 && !strcmp(argv[1], "sources")) write_sources(argv[2]);
-    else if (argc == 3 && !strcmp(argv[1], "docs")) write_docs(argv[2]);
+    if (argc == 3 && !strcmp(argv[1], "headers"))
+        write_api_header(argv[2]);
+    else if (argc == 3 && !strcmp(argv[1], "sources"))
+        write_sources(argv[2]);
+    else if (argc == 3 && !strcmp(argv[1], "docs"))
+        write_docs(argv[2]);
     else {
         fprintf(stderr, "usage: tkgen headers|sources DIR | tkgen docs FILE\n");
         return 2;

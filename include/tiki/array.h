@@ -15,8 +15,8 @@
  * handle that is the caller's own, whatever the scope does.
  *
  * Errors stick. An op on an error value gives the first error; tk_eval and every function that must
- * act now return its status and put its text into tk_error_message(). Nothing needs checking line by
- * line.
+ * act now return its status and put its text into tk_error_message(). Nothing needs checking line
+ * by line.
  *
  * Threads. Arrays of one context may be built and evaluated from any thread. Scopes, the current
  * stream and the implicit random key belong to the thread. Operands of two contexts are an error.
@@ -61,8 +61,8 @@ TK_API void tk_arrays_clear(tk_arrays *list);
 
 /* ---- contexts ---- */
 
-/* What a context may be told; zero everywhere means the defaults. `size` is sizeof(tk_context_options),
- * so that the struct may grow. */
+/* What a context may be told; zero everywhere means the defaults. `size` is
+ * sizeof(tk_context_options), so that the struct may grow. */
 typedef struct tk_context_options {
     size_t size;
     tk_memory_hooks hooks; /* see runtime.h */
@@ -103,8 +103,8 @@ TK_API void tk_release(tk_array array);
 
 /* ---- making arrays ---- */
 
-/* A weakly typed scalar: in an op with an array it takes the array's dtype, as a Python number does.
- * Alone it is float32. */
+/* A weakly typed scalar: in an op with an array it takes the array's dtype, as a Python number
+ * does. Alone it is float32. */
 TK_API tk_array tk_scalar(tk_context *context, double value);
 
 /* A weakly typed integer scalar; alone it is int32 (int64 where it does not fit). */
@@ -184,7 +184,8 @@ TK_API tk_status tk_copy_out(tk_array array, void *data, size_t bytes);
 TK_API tk_status tk_item(tk_array array, double *out_value);
 TK_API tk_status tk_item_int(tk_array array, int64_t *out_value);
 
-/* The values as text, like NumPy's: "[[1. 2.]\n [3. 4.]]". The caller frees it with tk_text_free. */
+/* The values as text, like NumPy's: "[[1. 2.]\n [3. 4.]]". The caller frees it with tk_text_free.
+ */
 TK_API tk_status tk_format(tk_array array, char **out_text);
 TK_API void tk_text_free(char *text);
 
@@ -208,8 +209,8 @@ TK_API tk_status tk_graph_inputs(const tk_array *outputs, size_t count, tk_array
 /* Sets this thread's implicit key; it starts as the key of seed 0. */
 TK_API void tk_random_seed(tk_context *context, uint64_t seed);
 
-/* When on, an evaluation whose op makes a NaN from operands without one fails with TK_NAN_TRAPPED and
- * names the op. Off by default; costs a pass over every float result. */
+/* When on, an evaluation whose op makes a NaN from operands without one fails with TK_NAN_TRAPPED
+ * and names the op. Off by default; costs a pass over every float result. */
 TK_API void tk_set_nan_trap(tk_context *context, bool on);
 
 /* The context's CPU device, for memory counters and limits (runtime.h). Borrowed. */
@@ -222,7 +223,8 @@ typedef uint32_t tk_stream_id;
 
 TK_API tk_status tk_stream_new(tk_context *context, tk_stream_id *out_stream);
 
-/* Makes `stream` current on this thread; returns the one before. Unknown ids are TK_DEFAULT_STREAM. */
+/* Makes `stream` current on this thread; returns the one before. Unknown ids are TK_DEFAULT_STREAM.
+ */
 TK_API tk_stream_id tk_stream_use(tk_context *context, tk_stream_id stream);
 
 TK_END_DECLS

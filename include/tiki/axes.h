@@ -1,8 +1,8 @@
 /* Short lists of integers by value: shapes, axes, starts and steps.
  *
- * A struct, not a pointer and a count, so that a call reads like the math: TK_AXES(-1), TK_SHAPE(2, 3).
- * Without compound literals, so that C++ can use it. Pure values: any thread, no errors here; an op that
- * is given a list it cannot use says so. */
+ * A struct, not a pointer and a count, so that a call reads like the math: TK_AXES(-1), TK_SHAPE(2,
+ * 3). Without compound literals, so that C++ can use it. Pure values: any thread, no errors here;
+ * an op that is given a list it cannot use says so. */
 #ifndef TIKI_AXES_H
 #define TIKI_AXES_H
 
@@ -27,8 +27,8 @@ typedef tk_axes tk_shape;
 #define TK_END INT64_MIN
 
 /* Collects the arguments before the first TK_END. */
-TK_API tk_axes tk_axes_of(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
-                          int64_t h);
+TK_API tk_axes tk_axes_of(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f,
+                          int64_t g, int64_t h);
 
 /* A list from memory. More than TK_AXES_MAX items are kept as a count, and every op refuses it. */
 TK_API tk_axes tk_axes_from(int64_t count, const int64_t *items);

@@ -14,9 +14,10 @@
  * at every coordinate. Otherwise it returns an error that names the failed condition and, where
  * there is one, a coordinate where the promise would have been broken.
  *
- * Dynamic leaves. A leaf may be unknown until run time (`?`), with a known divisor (`?{div=16}`) and
- * a width (`?` is 32 bits, `?{i64}` 64). An extent that is unknown is at least 1. A condition on such
- * leaves is proven, refuted or open; an open condition is TK_UNSUPPORTED with the missing fact named.
+ * Dynamic leaves. A leaf may be unknown until run time (`?`), with a known divisor (`?{div=16}`)
+ * and a width (`?` is 32 bits, `?{i64}` 64). An extent that is unknown is at least 1. A condition
+ * on such leaves is proven, refuted or open; an open condition is TK_UNSUPPORTED with the missing
+ * fact named.
  *
  * Errors common to all functions, not repeated below: TK_OVERFLOW when a size, offset or leaf count
  * leaves its range, TK_INVALID_ARGUMENT for a null pointer.
@@ -99,7 +100,8 @@ typedef tk_layout tk_tiler;
 
 /* `S<bits,base,shift>`: x xor the bits of x at base+max(shift,0), moved down by shift (up if it is
  * negative) and masked to `bits` bits. The lowest `base` bits are never changed. Valid when
- * bits >= 0, base >= 0, |shift| >= bits and bits + base + |shift| < 63; then it is its own inverse. */
+ * bits >= 0, base >= 0, |shift| >= bits and bits + base + |shift| < 63; then it is its own inverse.
+ */
 typedef struct tk_swizzle {
     int32_t bits;
     int32_t base;
@@ -108,8 +110,8 @@ typedef struct tk_swizzle {
 
 typedef enum tk_inner { TK_INNER_NONE = 0, TK_INNER_SWIZZLE = 1, TK_INNER_LAYOUT = 2 } tk_inner;
 
-/* `inner o offset o outer`: the coordinate c goes to inner(offset + outer(c)). With TK_INNER_NONE it
- * is outer alone and offset is 0. The operations of the algebra act on outer. */
+/* `inner o offset o outer`: the coordinate c goes to inner(offset + outer(c)). With TK_INNER_NONE
+ * it is outer alone and offset is 0. The operations of the algebra act on outer. */
 typedef struct tk_composed {
     uint32_t inner; /* a tk_inner */
     tk_swizzle swizzle;
@@ -173,7 +175,8 @@ TK_API tk_status tk_tuple_shape_div(const tk_tuple *a, const tk_tuple *b, tk_tup
  * against a tuple a is consumed left to right, as in shape_div but without its condition. */
 TK_API tk_status tk_tuple_ceil_div(const tk_tuple *a, const tk_tuple *b, tk_tuple *out);
 
-/* All leaves of a below those of b: the predicate of bounds checks. TK_SHAPE_ERROR if not congruent. */
+/* All leaves of a below those of b: the predicate of bounds checks. TK_SHAPE_ERROR if not
+ * congruent. */
 TK_API tk_status tk_tuple_elem_less(const tk_tuple *a, const tk_tuple *b, bool *out);
 
 /* Same tree. */
@@ -182,9 +185,9 @@ TK_API bool tk_tuple_congruent(const tk_tuple *a, const tk_tuple *b);
 /* b refines a: a leaf of a may stand for a whole subtree of b. */
 TK_API bool tk_tuple_weakly_congruent(const tk_tuple *a, const tk_tuple *b);
 
-/* Every coordinate of shape a is a coordinate of shape b: b refines a, and each leaf of a equals the
- * size of its subtree in b. `24` <= `(4,6)` <= `((2,2),(3,2))`. Dynamic leaves must both be static to
- * be compared; an undecided pair is TK_UNSUPPORTED. */
+/* Every coordinate of shape a is a coordinate of shape b: b refines a, and each leaf of a equals
+ * the size of its subtree in b. `24` <= `(4,6)` <= `((2,2),(3,2))`. Dynamic leaves must both be
+ * static to be compared; an undecided pair is TK_UNSUPPORTED. */
 TK_API tk_status tk_tuple_compatible(const tk_tuple *a, const tk_tuple *b, bool *out);
 
 /* The coordinate, in the structure of `shape`, of the integer `index` (or of a coarser coordinate:
@@ -268,9 +271,9 @@ TK_API tk_status tk_layout_mode(const tk_layout *layout, int index, tk_layout *o
 /* The mode at a path: tk_layout_get(L, (1,0)) is mode 0 of mode 1. */
 TK_API tk_status tk_layout_get(const tk_layout *layout, const tk_tuple *path, tk_layout *out);
 
-/* Different coordinates, different offsets. Exact for static layouts: `*out` is then the truth, found
- * by the strides where they decide and by enumeration up to 2^24 points; TK_UNSUPPORTED beyond that
- * or with dynamic leaves. */
+/* Different coordinates, different offsets. Exact for static layouts: `*out` is then the truth,
+ * found by the strides where they decide and by enumeration up to 2^24 points; TK_UNSUPPORTED
+ * beyond that or with dynamic leaves. */
 TK_API tk_status tk_layout_is_injective(const tk_layout *layout, bool *out);
 
 /* Some permutation of the leaves of extent above 1 has the running products as strides, so that the
@@ -280,8 +283,8 @@ TK_API tk_status tk_layout_is_compact(const tk_layout *layout, bool *out);
 /* -- Evaluating ------------------------------------------------------------------------------ */
 
 /* Offset of the integer coordinate `index` of a static layout with integer strides; an index past
- * the end extends the last leaf. Unchecked: `index` is not negative, tk_layout_is_plain(layout), and
- * the offset fits. */
+ * the end extends the last leaf. Unchecked: `index` is not negative, tk_layout_is_plain(layout),
+ * and the offset fits. */
 TK_API int64_t tk_layout_at(const tk_layout *layout, int64_t index);
 
 /* Offset of a coordinate with one integer for each leaf. Unchecked, as tk_layout_at. */
@@ -296,10 +299,10 @@ TK_API tk_status tk_layout_offsets(const tk_layout *layout, int64_t first, int64
 TK_API bool tk_layout_is_plain(const tk_layout *layout);
 
 /* The value at any form of coordinate: an integer, a tuple of integers, a nested tuple down to the
- * leaves. An integer where the shape has a tuple is split there, leftmost fastest, last leaf without
- * a modulus; it must not be negative unless it meets a single leaf. The value is one term, or a
- * tuple if the strides are basis vectors. A wildcard counts as 0. TK_SHAPE_ERROR if the coordinate
- * does not fit the shape. */
+ * leaves. An integer where the shape has a tuple is split there, leftmost fastest, last leaf
+ * without a modulus; it must not be negative unless it meets a single leaf. The value is one term,
+ * or a tuple if the strides are basis vectors. A wildcard counts as 0. TK_SHAPE_ERROR if the
+ * coordinate does not fit the shape. */
 TK_API tk_status tk_layout_eval(const tk_layout *layout, const tk_tuple *coord, tk_tuple *out);
 
 /* -- Rearranging ----------------------------------------------------------------------------- */
@@ -340,21 +343,22 @@ TK_API tk_status tk_layout_slice(const tk_layout *layout, const tk_tuple *coord,
 TK_API tk_status tk_layout_dice(const tk_layout *layout, const tk_tuple *coord, tk_layout *out);
 
 /* The same bytes seen in elements of `new_bits` instead of `old_bits`. Towards wider elements the
- * extent of a stride-1 leaf is divided (a stride that divides the ratio shares the division) and the
- * other strides are divided, both rounded up; a stride that neither divides nor is at least the
+ * extent of a stride-1 leaf is divided (a stride that divides the ratio shares the division) and
+ * the other strides are divided, both rounded up; a stride that neither divides nor is at least the
  * ratio is TK_SHAPE_ERROR. Towards narrower ones both are multiplied. */
 TK_API tk_status tk_layout_recast(const tk_layout *layout, int64_t new_bits, int64_t old_bits,
                                   tk_layout *out);
 
 /* -- Composition, complement, inverses -------------------------------------------------------- */
 
-/* R with R(i) = A(B(i)) for every i of B, in B's structure: each leaf of B becomes a leaf or a tuple.
- * By mode with a list: the tiler's modes apply to those of A, `_` keeps one, modes past it are dropped.
+/* R with R(i) = A(B(i)) for every i of B, in B's structure: each leaf of B becomes a leaf or a
+ * tuple. By mode with a list: the tiler's modes apply to those of A, `_` keeps one, modes past it
+ * are dropped.
  *
- * Every R that exists is found for static operands whose strides grow with the mode (and for all others
- * up to 2^20 points); where none exists the error is TK_SHAPE_ERROR with a coordinate at which every
- * candidate differs from A(B(i)). An index past A's end extends A's last leaf. Strides of B may be
- * basis vectors, which name modes of A. */
+ * Every R that exists is found for static operands whose strides grow with the mode (and for all
+ * others up to 2^20 points); where none exists the error is TK_SHAPE_ERROR with a coordinate at
+ * which every candidate differs from A(B(i)). An index past A's end extends A's last leaf. Strides
+ * of B may be basis vectors, which name modes of A. */
 TK_API tk_status tk_layout_composition(const tk_layout *a, const tk_tiler *b, tk_layout *out);
 
 /* What fills the gaps: R strictly increasing, disjoint from the image of `layout` but for 0, and
@@ -362,12 +366,12 @@ TK_API tk_status tk_layout_composition(const tk_layout *a, const tk_tiler *b, tk
  * multiple of the span below it. Strides of 0 are ignored. */
 TK_API tk_status tk_layout_complement(const tk_layout *layout, tk_term cotarget, tk_layout *out);
 
-/* R with layout(R(i)) = i for i below size(R), as large as leaves can be chained. Static. Strides plain
- * or all basis vectors. */
+/* R with layout(R(i)) = i for i below size(R), as large as leaves can be chained. Static. Strides
+ * plain or all basis vectors. */
 TK_API tk_status tk_layout_right_inverse(const tk_layout *layout, tk_layout *out);
 
-/* R with R(layout(i)) = i for every i. TK_SHAPE_ERROR with two coordinates of one offset if the layout
- * is not injective; TK_UNSUPPORTED if no layout was found that inverts it. Static. */
+/* R with R(layout(i)) = i for every i. TK_SHAPE_ERROR with two coordinates of one offset if the
+ * layout is not injective; TK_UNSUPPORTED if no layout was found that inverts it. Static. */
 TK_API tk_status tk_layout_left_inverse(const tk_layout *layout, tk_layout *out);
 
 /* The coordinates that go to 0 by strides of 0: layout(R(i)) = 0. */
@@ -383,7 +387,8 @@ TK_API tk_status tk_layout_max_common_vector(const tk_layout *a, const tk_layout
  * list, modes past it stay. A tile that does not divide rounds the rest up, past the end of A. */
 TK_API tk_status tk_layout_logical_divide(const tk_layout *a, const tk_tiler *b, tk_layout *out);
 
-/* The same leaves as ((tile modes), (rest modes, untouched modes)); for `_` the tile mode is `1:0`. */
+/* The same leaves as ((tile modes), (rest modes, untouched modes)); for `_` the tile mode is `1:0`.
+ */
 TK_API tk_status tk_layout_zipped_divide(const tk_layout *a, const tk_tiler *b, tk_layout *out);
 
 /* ((tile modes), rest mode, rest mode, ...). */
@@ -462,23 +467,25 @@ TK_API tk_status tk_composed_eval(const tk_composed *composed, const tk_tuple *c
 TK_API tk_status tk_composed_slice(const tk_composed *composed, const tk_tuple *coord,
                                    tk_composed *out);
 
-/* Recasts outer and offset, and moves the swizzle's base by the ratio, which must be a power of two.
- * TK_SHAPE_ERROR when wider elements would be torn apart by the swizzle or by the offset. */
+/* Recasts outer and offset, and moves the swizzle's base by the ratio, which must be a power of
+ * two. TK_SHAPE_ERROR when wider elements would be torn apart by the swizzle or by the offset. */
 TK_API tk_status tk_composed_recast(const tk_composed *composed, int64_t new_bits, int64_t old_bits,
                                     tk_composed *out);
 
-/* -- Text ---------------------------------------------------------------------------------------- */
+/* -- Text ----------------------------------------------------------------------------------------
+ */
 
-/* Parsing takes the whole text; blanks between words are allowed. Errors are TK_FORMAT_ERROR with the
- * text, a caret under the offending character and what was expected there. */
+/* Parsing takes the whole text; blanks between words are allowed. Errors are TK_FORMAT_ERROR with
+ * the text, a caret under the offending character and what was expected there. */
 TK_API tk_status tk_tuple_parse(const char *text, tk_tuple *out);
 TK_API tk_status tk_layout_parse(const char *text, tk_layout *out);
 TK_API tk_status tk_tiler_parse(const char *text, tk_tiler *out);
 TK_API tk_status tk_swizzle_parse(const char *text, tk_swizzle *out);
 TK_API tk_status tk_composed_parse(const char *text, tk_composed *out);
 
-/* Printing writes at most `capacity` bytes, the final zero included, and returns the length that the
- * whole text has, as snprintf does. parse(print(x)) is x. tk_layout_print prints tilers as well. */
+/* Printing writes at most `capacity` bytes, the final zero included, and returns the length that
+ * the whole text has, as snprintf does. parse(print(x)) is x. tk_layout_print prints tilers as
+ * well. */
 TK_API size_t tk_tuple_print(const tk_tuple *tuple, char *text, size_t capacity);
 TK_API size_t tk_layout_print(const tk_layout *layout, char *text, size_t capacity);
 TK_API size_t tk_swizzle_print(tk_swizzle swizzle, char *text, size_t capacity);

@@ -1,8 +1,8 @@
 /* What a device gives the evaluator: one body an op, on memory.
  *
- * The evaluator allocates outputs (row-major), keeps operands alive and orders the calls; it computes
- * views itself (reshape, transpose, slice, broadcast) where strides can express them. Device modules
- * define their table; the CPU's is tk_cpu_executor. */
+ * The evaluator allocates outputs (row-major), keeps operands alive and orders the calls; it
+ * computes views itself (reshape, transpose, slice, broadcast) where strides can express them.
+ * Device modules define their table; the CPU's is tk_cpu_executor. */
 #ifndef ARRAY_EXECUTOR_H
 #define ARRAY_EXECUTOR_H
 
@@ -35,8 +35,8 @@ typedef tk_status (*tk_body)(const tk_body_call *call);
 typedef struct tk_executor {
     const char *name;
     tk_body bodies[TK_OP_COUNT];
-    /* Whether the op may write its first output over operand `index` of the same type in row-major memory
-     * that nothing else needs. */
+    /* Whether the op may write its first output over operand `index` of the same type in row-major
+     * memory that nothing else needs. */
     bool (*in_place)(tk_op op, int index);
 } tk_executor;
 

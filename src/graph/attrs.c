@@ -37,7 +37,8 @@ void tk_ref_retain(tk_ref *ref) {
 }
 
 void tk_ref_release(tk_ref *ref) {
-    if (ref && atomic_fetch_sub_explicit(&ref->count, 1, memory_order_acq_rel) == 1) ref->release(ref);
+    if (ref && atomic_fetch_sub_explicit(&ref->count, 1, memory_order_acq_rel) == 1)
+        ref->release(ref);
 }
 
 static const tk_list *as_list(const void *at) { return at; }
@@ -105,8 +106,10 @@ size_t tk_attrs_bytes(tk_record record, const void *attrs) {
 
 /* Moves the bytes of a list or text behind the record and points the copied field at them. */
 static char *copy_tail(char *field, tk_field_kind kind, const void *source, char *tail) {
-    size_t bytes = kind == TK_FIELD_LIST ? list_bytes(as_list(source)) : strlen(as_text(source)) + 1;
-    const void *from = kind == TK_FIELD_LIST ? (const void *)as_list(source)->items : as_text(source);
+    size_t bytes =
+        kind == TK_FIELD_LIST ? list_bytes(as_list(source)) : strlen(as_text(source)) + 1;
+    const void *from =
+        kind == TK_FIELD_LIST ? (const void *)as_list(source)->items : as_text(source);
     if (bytes) memcpy(tail, from, bytes);
     const void *to = tail;
     memcpy(field, &to, sizeof to);
@@ -143,14 +146,30 @@ static void print_field(tk_field_kind kind, const char *at, tk_strbuf *out) {
     memcpy(&integer, at, 8);
     memcpy(&real, at, 8);
     switch (kind) {
-    case TK_FIELD_INT: tk_strbuf_printf(out, "%" PRId64, integer); break;
-    case TK_FIELD_FLAG: tk_strbuf_puts(out, integer ? "true" : "false"); break;
-    case TK_FIELD_DTYPE: tk_strbuf_puts(out, tk_dtype_text((tk_dtype)integer)); break;
-    case TK_FIELD_BITS: tk_strbuf_printf(out, "0x%" PRIx64, (uint64_t)integer); break;
-    case TK_FIELD_FLOAT: tk_strbuf_printf(out, "%a", real); break;
-    case TK_FIELD_TEXT: tk_text_put_quoted(out, as_text(at)); break;
-    case TK_FIELD_REF: tk_strbuf_puts(out, "opaque"); break;
-    case TK_FIELD_LIST: tk_text_put_list(out, as_list(at)->items, as_list(at)->count); break;
+    case TK_FIELD_INT:
+        tk_strbuf_printf(out, "%" PRId64, integer);
+        break;
+    case TK_FIELD_FLAG:
+        tk_strbuf_puts(out, integer ? "true" : "false");
+        break;
+    case TK_FIELD_DTYPE:
+        tk_strbuf_puts(out, tk_dtype_text((tk_dtype)integer));
+        break;
+    case TK_FIELD_BITS:
+        tk_strbuf_printf(out, "0x%" PRIx64, (uint64_t)integer);
+        break;
+    case TK_FIELD_FLOAT:
+        tk_strbuf_printf(out, "%a", real);
+        break;
+    case TK_FIELD_TEXT:
+        tk_text_put_quoted(out, as_text(at));
+        break;
+    case TK_FIELD_REF:
+        tk_strbuf_puts(out, "opaque");
+        break;
+    case TK_FIELD_LIST:
+        tk_text_put_list(out, as_list(at)->items, as_list(at)->count);
+        break;
     }
 }
 

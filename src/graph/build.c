@@ -1,6 +1,6 @@
-/* The builder itself, constants, and the normal forms every op starts from: promotion, broadcasting, axes.
- * Broadcasting is explicit in the graph (an `expand` node), so that elementwise nodes have operands of one
- * type and their rules need not know about it. */
+/* The builder itself, constants, and the normal forms every op starts from: promotion,
+ * broadcasting, axes. Broadcasting is explicit in the graph (an `expand` node), so that elementwise
+ * nodes have operands of one type and their rules need not know about it. */
 #include "graph/build.h"
 
 #include <math.h>
@@ -37,7 +37,9 @@ tk_node *tkb_hold(tk_builder *b, tk_node *node) {
 }
 
 tk_node *tkb_fail(tk_builder *b, tk_status code) {
-    tk_attrs_error attrs = {.dtype = TK_FLOAT32, .code = code, .message = tk_error_message(),
+    tk_attrs_error attrs = {.dtype = TK_FLOAT32,
+                            .code = code,
+                            .message = tk_error_message(),
                             .serial = (int64_t)tk_graph_serial(b->graph)};
     tk_node *node;
     if (tk_node_intern(b->graph, TK_OP_error, b->stream, 0, NULL, &attrs, &node) != TK_OK)
@@ -45,7 +47,8 @@ tk_node *tkb_fail(tk_builder *b, tk_status code) {
     return tkb_hold(b, node);
 }
 
-tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inputs, const void *attrs) {
+tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inputs,
+                  const void *attrs) {
     for (size_t i = 0; i < n_inputs; i++)
         if (tk_node_is_error(inputs[i])) return inputs[i];
     tk_node *node;
@@ -69,10 +72,14 @@ static uint64_t bits_of(double value) {
 
 static double round_to(tk_dtype dtype, double value) {
     switch (dtype) {
-    case TK_FLOAT16: return tk_f16_to_f32(tk_f64_to_f16(value));
-    case TK_BFLOAT16: return tk_bf16_to_f32(tk_f64_to_bf16(value));
-    case TK_FLOAT64: return value;
-    default: return (float)value;
+    case TK_FLOAT16:
+        return tk_f16_to_f32(tk_f64_to_f16(value));
+    case TK_BFLOAT16:
+        return tk_bf16_to_f32(tk_f64_to_bf16(value));
+    case TK_FLOAT64:
+        return value;
+    default:
+        return (float)value;
     }
 }
 
@@ -94,7 +101,8 @@ static int64_t saturate(tk_dtype dtype, double value) {
 static int64_t wrap(tk_dtype dtype, int64_t value) {
     int spare = 64 - 8 * (int)tk_dtype_size(dtype);
     uint64_t shifted = (uint64_t)value << spare;
-    return tk_dtype_kind(dtype) == TK_KIND_SIGNED ? (int64_t)shifted >> spare : (int64_t)(shifted >> spare);
+    return tk_dtype_kind(dtype) == TK_KIND_SIGNED ? (int64_t)shifted >> spare
+                                                  : (int64_t)(shifted >> spare);
 }
 
 static tk_node *constant(tk_builder *b, tk_dtype dtype, bool weak, uint64_t real, uint64_t imag) {
@@ -106,12 +114,15 @@ static tk_node *constant(tk_builder *b, tk_dtype dtype, bool weak, uint64_t real
 
 static tk_node *const_of(tk_builder *b, tk_dtype dtype, bool weak, double real, double imag) {
     if (dtype == TK_BOOL) return constant(b, dtype, weak, real != 0 || imag != 0, 0);
-    if (tk_dtype_is_integer(dtype)) return constant(b, dtype, weak, (uint64_t)saturate(dtype, real), 0);
+    if (tk_dtype_is_integer(dtype))
+        return constant(b, dtype, weak, (uint64_t)saturate(dtype, real), 0);
     uint64_t imag_bits = dtype == TK_COMPLEX64 ? bits_of(round_to(dtype, imag)) : 0;
     return constant(b, dtype, weak, bits_of(round_to(dtype, real)), imag_bits);
 }
 
-tk_node *tkb_const(tk_builder *b, tk_dtype dtype, double value) { return const_of(b, dtype, false, value, 0); }
+tk_node *tkb_const(tk_builder *b, tk_dtype dtype, double value) {
+    return const_of(b, dtype, false, value, 0);
+}
 
 tk_node *tkb_const_complex(tk_builder *b, double real, double imag) {
     return const_of(b, TK_COMPLEX64, false, real, imag);
@@ -124,7 +135,8 @@ tk_node *tkb_const_int(tk_builder *b, tk_dtype dtype, int64_t value) {
 
 tk_node *tkb_weak(tk_builder *b, tk_kind kind, double real, double imag, int64_t integer) {
     switch (kind) {
-    case TK_KIND_BOOL: return constant(b, TK_BOOL, true, integer != 0, 0);
+    case TK_KIND_BOOL:
+        return constant(b, TK_BOOL, true, integer != 0, 0);
     case TK_KIND_UNSIGNED:
     case TK_KIND_SIGNED: {
         bool narrow = integer >= INT32_MIN && integer <= INT32_MAX;
@@ -133,7 +145,8 @@ tk_node *tkb_weak(tk_builder *b, tk_kind kind, double real, double imag, int64_t
     case TK_KIND_FLOAT: { /* kept as a double: it is rounded once, to the dtype it meets */
         return constant(b, TK_FLOAT32, true, bits_of(real), 0);
     }
-    case TK_KIND_COMPLEX: return constant(b, TK_COMPLEX64, true, bits_of(real), bits_of(imag));
+    case TK_KIND_COMPLEX:
+        return constant(b, TK_COMPLEX64, true, bits_of(real), bits_of(imag));
     }
     return b->graph->no_memory;
 }
@@ -152,7 +165,8 @@ static double double_of(uint64_t bits) {
 static tk_node *recast_constant(tk_builder *b, const tk_node *node, tk_dtype dtype) {
     const tk_attrs_constant *at = tk_node_attrs(node);
     tk_dtype from = (tk_dtype)at->dtype;
-    if (tk_dtype_is_inexact(from)) return const_of(b, dtype, false, double_of(at->real), double_of(at->imag));
+    if (tk_dtype_is_inexact(from))
+        return const_of(b, dtype, false, double_of(at->real), double_of(at->imag));
     if (tk_dtype_is_integer(dtype)) return tkb_const_int(b, dtype, (int64_t)at->real);
     if (from == TK_UINT64) return tkb_const(b, dtype, (double)at->real);
     return tkb_const(b, dtype, (double)(int64_t)at->real);
@@ -221,13 +235,16 @@ static bool widen(tk_shape *shape, const tk_node *node) {
     tk_shape wide = *shape;
     if (node->rank > wide.count) {
         int64_t lead = node->rank - shape->count;
-        for (int64_t i = 0; i < node->rank; i++) wide.items[i] = i < lead ? 1 : shape->items[i - lead];
+        for (int64_t i = 0; i < node->rank; i++)
+            wide.items[i] = i < lead ? 1 : shape->items[i - lead];
         wide.count = node->rank;
     }
     for (int i = 0; i < node->rank; i++) {
         int64_t *length = &wide.items[wide.count - node->rank + i];
-        if (*length == 1) *length = node->shape[i];
-        else if (node->shape[i] != 1 && node->shape[i] != *length) return false;
+        if (*length == 1)
+            *length = node->shape[i];
+        else if (node->shape[i] != 1 && node->shape[i] != *length)
+            return false;
     }
     *shape = wide;
     return true;
@@ -237,16 +254,21 @@ bool tkb_broadcast(tk_builder *b, const char *what, size_t count, tk_node **node
     tk_shape shape = TK_SCALAR;
     tk_node *error = NULL;
     for (size_t i = 0; !error && i < count; i++) {
-        if (tk_node_is_error(nodes[i])) error = nodes[i];
+        if (tk_node_is_error(nodes[i]))
+            error = nodes[i];
         else if (!widen(&shape, nodes[i])) {
             char text[160];
-            error = tkb_fail(b, tk_fail(TK_SHAPE_ERROR, "%s: operand %zu of shape %s does not broadcast with the "
-                                        "others' %s", what, i,
-                                        tk_text_shape(text, sizeof text, nodes[i]->rank, nodes[i]->shape),
-                                        tk_text_shape(text + 80, 80, shape.count, shape.items)));
+            error = tkb_fail(
+                b,
+                tk_fail(TK_SHAPE_ERROR,
+                        "%s: operand %zu of shape %s does not broadcast with the "
+                        "others' %s",
+                        what, i, tk_text_shape(text, sizeof text, nodes[i]->rank, nodes[i]->shape),
+                        tk_text_shape(text + 80, 80, shape.count, shape.items)));
         }
     }
-    for (size_t i = 0; i < count; i++) nodes[i] = error ? error : tkb_broadcast_to(b, nodes[i], shape);
+    for (size_t i = 0; i < count; i++)
+        nodes[i] = error ? error : tkb_broadcast_to(b, nodes[i], shape);
     return error == NULL;
 }
 
@@ -258,7 +280,8 @@ tk_node *tkb_elementwise(tk_builder *b, tk_op op, size_t count, tk_node *const *
     for (size_t i = 0; i < count; i++) {
         if (info->accept == TK_ACCEPT_BOOL) nodes[i] = tkb_astype(b, nodes[i], TK_BOOL);
         bool widens = info->accept == TK_ACCEPT_INEXACT || info->accept == TK_ACCEPT_FLOAT;
-        if (widens && !tk_dtype_is_inexact((tk_dtype)nodes[i]->dtype) && !tk_node_is_error(nodes[i]))
+        if (widens && !tk_dtype_is_inexact((tk_dtype)nodes[i]->dtype) &&
+            !tk_node_is_error(nodes[i]))
             nodes[i] = tkb_astype(b, nodes[i], TK_FLOAT32);
     }
     if (count > 1 && !tkb_broadcast(b, info->name, count, nodes)) return nodes[0];
@@ -274,7 +297,8 @@ tk_node *tkb_where(tk_builder *b, tk_node *condition, tk_node *x, tk_node *y) {
 
 /* ---- axes ---- */
 
-tk_axes tk_axes_of(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g, int64_t h) {
+tk_axes tk_axes_of(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
+                   int64_t h) {
     tk_axes axes = {0, {a, b, c, d, e, f, g, h}};
     while (axes.count < 8 && axes.items[axes.count] != TK_END) axes.count++;
     return axes;
@@ -307,7 +331,8 @@ tk_status tk_axes_normalize_ordered(const char *what, tk_axes axes, int rank, tk
     for (int64_t i = 0; i < result.count; i++) {
         int axis = (int)i;
         if (axes.count >= 0) TK_TRY(tk_axis_normalize(what, axes.items[i], rank, &axis));
-        if (seen >> axis & 1) return tk_fail(TK_AXIS_ERROR, "%s: axis %d is given twice", what, axis);
+        if (seen >> axis & 1)
+            return tk_fail(TK_AXIS_ERROR, "%s: axis %d is given twice", what, axis);
         seen |= 1u << axis;
         result.items[i] = axis;
     }
@@ -332,18 +357,20 @@ tk_node *tkb_random_bits(tk_builder *b, tk_node *key, tk_shape shape, int64_t wi
     return tkb_node1(b, TK_OP_random_bits, key, &attrs);
 }
 
-tk_node *tkb_gather(tk_builder *b, tk_node *a, tk_node *const *indices, size_t n_indices, tk_axes axes,
-                    tk_shape slice_sizes) {
+tk_node *tkb_gather(tk_builder *b, tk_node *a, tk_node *const *indices, size_t n_indices,
+                    tk_axes axes, tk_shape slice_sizes) {
     tk_node *inputs[TK_MAX_RANK + 1] = {a};
     tk_axes normal;
     if (tk_node_is_error(a)) return a;
     tk_status status = tk_axes_normalize_ordered("gather", axes, a->rank, &normal);
     if (status != TK_OK) return tkb_fail(b, status);
     if (n_indices == 0 || n_indices > TK_MAX_RANK)
-        return tkb_fail(b, tk_fail(TK_INVALID_ARGUMENT, "gather: %zu index arrays given, expected 1 to %d",
-                                   n_indices, TK_MAX_RANK));
+        return tkb_fail(b, tk_fail(TK_INVALID_ARGUMENT,
+                                   "gather: %zu index arrays given, expected 1 to %d", n_indices,
+                                   TK_MAX_RANK));
     memcpy(inputs + 1, indices, n_indices * sizeof *indices);
     if (!tkb_broadcast(b, "gather", n_indices, inputs + 1)) return inputs[1];
-    tk_attrs_gather attrs = {.axes = tk_axes_list(&normal), .slice_sizes = tk_axes_list(&slice_sizes)};
+    tk_attrs_gather attrs = {.axes = tk_axes_list(&normal),
+                             .slice_sizes = tk_axes_list(&slice_sizes)};
     return tkb_node(b, TK_OP_gather, n_indices + 1, inputs, &attrs);
 }

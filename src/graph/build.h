@@ -25,7 +25,8 @@ void tk_builder_close(tk_builder *b);
 
 /* The node for this application: the first error among the operands, a found or a new node, or an
  * error node with this thread's message. */
-tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inputs, const void *attrs);
+tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inputs,
+                  const void *attrs);
 
 #define tkb_node1(b, op, x, attrs) tkb_node((b), (op), 1, (tk_node *const[]){(x)}, (attrs))
 #define tkb_node2(b, op, x, y, attrs) tkb_node((b), (op), 2, (tk_node *const[]){(x), (y)}, (attrs))
@@ -46,7 +47,8 @@ tk_node *tkb_const(tk_builder *b, tk_dtype dtype, double value);
 tk_node *tkb_const_int(tk_builder *b, tk_dtype dtype, int64_t value);
 tk_node *tkb_const_complex(tk_builder *b, double real, double imag);
 
-/* A scalar that takes the dtype of what it meets; `kind` picks bool, int32, float32 or complex64. */
+/* A scalar that takes the dtype of what it meets; `kind` picks bool, int32, float32 or complex64.
+ */
 tk_node *tkb_weak(tk_builder *b, tk_kind kind, double real, double imag, int64_t integer);
 
 /* A scalar constant of x's dtype, broadcast to x's shape. */
@@ -72,7 +74,9 @@ tk_status tk_axes_normalize(const char *what, tk_axes axes, int rank, tk_axes *o
 /* The same, in the given order. */
 tk_status tk_axes_normalize_ordered(const char *what, tk_axes axes, int rank, tk_axes *out_axes);
 
-static inline tk_list tk_axes_list(const tk_axes *axes) { return (tk_list){axes->items, axes->count}; }
+static inline tk_list tk_axes_list(const tk_axes *axes) {
+    return (tk_list){axes->items, axes->count};
+}
 
 /* A node's shape as a value. */
 tk_shape tk_node_shape(const tk_node *node);
@@ -81,9 +85,11 @@ tk_shape tk_node_shape(const tk_node *node);
 tk_node *tkb_drop_axes(tk_builder *b, tk_node *a, const tk_axes *axes);
 
 /* A reduction that keeps or drops the reduced axes. */
-tk_node *tkb_reduce(tk_builder *b, tk_op op, tk_node *a, const char *what, tk_axes axes, bool keepdims);
+tk_node *tkb_reduce(tk_builder *b, tk_op op, tk_node *a, const char *what, tk_axes axes,
+                    bool keepdims);
 
-/* Reduction of a broadcast operand's gradient back to the operand's shape: sums what was repeated. */
+/* Reduction of a broadcast operand's gradient back to the operand's shape: sums what was repeated.
+ */
 tk_node *tkb_sum_to_shape(tk_builder *b, tk_node *a, tk_shape shape);
 
 /* Functions with a list result append to `out`. */

@@ -1,6 +1,6 @@
-/* The driver of inference, and the rules of leaves, elementwise ops, reductions, products and shape ops.
- * Builders normalise arguments (negative axes, broadcasting, promotion) before; rules accept only the
- * normal form, so that the verifier and the text parser share them. */
+/* The driver of inference, and the rules of leaves, elementwise ops, reductions, products and shape
+ * ops. Builders normalise arguments (negative axes, broadcasting, promotion) before; rules accept
+ * only the normal form, so that the verifier and the text parser share them. */
 #include "graph/infer.h"
 
 #include <string.h>
@@ -10,22 +10,35 @@
 
 static bool accepts(tk_accept accept, tk_dtype dtype) {
     switch (accept) {
-    case TK_ACCEPT_ANY: return true;
-    case TK_ACCEPT_NUM: return dtype != TK_BOOL;
-    case TK_ACCEPT_REAL: return !tk_dtype_is_complex(dtype);
-    case TK_ACCEPT_INEXACT: return tk_dtype_is_inexact(dtype);
-    case TK_ACCEPT_FLOAT: return tk_dtype_is_float(dtype);
-    case TK_ACCEPT_INT: return tk_dtype_is_integer(dtype);
-    case TK_ACCEPT_BITS: return dtype == TK_BOOL || tk_dtype_is_integer(dtype);
-    case TK_ACCEPT_BOOL: return dtype == TK_BOOL;
+    case TK_ACCEPT_ANY:
+        return true;
+    case TK_ACCEPT_NUM:
+        return dtype != TK_BOOL;
+    case TK_ACCEPT_REAL:
+        return !tk_dtype_is_complex(dtype);
+    case TK_ACCEPT_INEXACT:
+        return tk_dtype_is_inexact(dtype);
+    case TK_ACCEPT_FLOAT:
+        return tk_dtype_is_float(dtype);
+    case TK_ACCEPT_INT:
+        return tk_dtype_is_integer(dtype);
+    case TK_ACCEPT_BITS:
+        return dtype == TK_BOOL || tk_dtype_is_integer(dtype);
+    case TK_ACCEPT_BOOL:
+        return dtype == TK_BOOL;
     }
     return false;
 }
 
 static const char *accept_text(tk_accept accept) {
-    static const char *const texts[] = {"any dtype",       "a number, not bool", "a dtype that is not complex",
-                                        "a float or complex dtype", "a float dtype", "an integer dtype",
-                                        "an integer dtype or bool", "bool"};
+    static const char *const texts[] = {"any dtype",
+                                        "a number, not bool",
+                                        "a dtype that is not complex",
+                                        "a float or complex dtype",
+                                        "a float dtype",
+                                        "an integer dtype",
+                                        "an integer dtype or bool",
+                                        "bool"};
     return texts[accept];
 }
 
@@ -38,8 +51,9 @@ static tk_status check_dtypes(const tk_infer *infer) {
                        tk_text_node(infer->inputs[0]), accept_text(op->accept));
     for (size_t i = 1; op->result != TK_RESULT_RULE && i < infer->n_inputs; i++) {
         if (infer->inputs[i]->dtype != infer->inputs[0]->dtype)
-            return tk_fail(TK_DTYPE_ERROR, "%s: operand 0 is %s and operand %zu is %s, expected one dtype",
-                           op->name, tk_text_node(infer->inputs[0]), i, tk_text_node(infer->inputs[i]));
+            return tk_fail(
+                TK_DTYPE_ERROR, "%s: operand 0 is %s and operand %zu is %s, expected one dtype",
+                op->name, tk_text_node(infer->inputs[0]), i, tk_text_node(infer->inputs[i]));
     }
     return TK_OK;
 }
@@ -59,11 +73,21 @@ tk_status tk_infer_run(tk_infer *infer, tk_op op, size_t n_inputs, tk_node *cons
     TK_TRY(check_dtypes(infer));
     switch (info->result) {
     case TK_RESULT_SAME:
-    case TK_RESULT_RULE: infer->dtype = n_inputs ? (tk_dtype)inputs[0]->dtype : TK_FLOAT32; break;
-    case TK_RESULT_BOOL: infer->dtype = TK_BOOL; break;
-    case TK_RESULT_UINT32: infer->dtype = TK_UINT32; break;
-    case TK_RESULT_REAL: infer->dtype = component_of((tk_dtype)inputs[0]->dtype); break;
-    case TK_RESULT_ATTR: infer->dtype = (tk_dtype) * (const int64_t *)attrs; break;
+    case TK_RESULT_RULE:
+        infer->dtype = n_inputs ? (tk_dtype)inputs[0]->dtype : TK_FLOAT32;
+        break;
+    case TK_RESULT_BOOL:
+        infer->dtype = TK_BOOL;
+        break;
+    case TK_RESULT_UINT32:
+        infer->dtype = TK_UINT32;
+        break;
+    case TK_RESULT_REAL:
+        infer->dtype = component_of((tk_dtype)inputs[0]->dtype);
+        break;
+    case TK_RESULT_ATTR:
+        infer->dtype = (tk_dtype) * (const int64_t *)attrs;
+        break;
     }
     if ((unsigned)infer->dtype >= TK_DTYPE_COUNT)
         return tk_fail(TK_DTYPE_ERROR, "%s: %d is no dtype", info->name, (int)infer->dtype);
@@ -74,8 +98,8 @@ tk_status tk_infer_run(tk_infer *infer, tk_op op, size_t n_inputs, tk_node *cons
 
 tk_status tk_infer_need(const tk_infer *infer, size_t low, size_t high) {
     if (infer->n_inputs >= low && infer->n_inputs <= high) return TK_OK;
-    return tk_fail(TK_INVALID_ARGUMENT, "%s: %zu operands given, expected %zu%s", tk_op_name(infer->op),
-                   infer->n_inputs, low, low == high ? "" : " or more");
+    return tk_fail(TK_INVALID_ARGUMENT, "%s: %zu operands given, expected %zu%s",
+                   tk_op_name(infer->op), infer->n_inputs, low, low == high ? "" : " or more");
 }
 
 void tk_infer_like(tk_infer *infer, const tk_node *node) {
@@ -98,10 +122,11 @@ tk_status tk_infer_axis(const tk_infer *infer, int64_t axis, int rank) {
                    (long long)axis, rank);
 }
 
-static tk_status need_count(const tk_infer *infer, const char *what, int64_t given, int64_t expected) {
+static tk_status need_count(const tk_infer *infer, const char *what, int64_t given,
+                            int64_t expected) {
     if (given == expected) return TK_OK;
-    return tk_fail(TK_SHAPE_ERROR, "%s: %s has %lld entries, expected %lld", tk_op_name(infer->op), what,
-                   (long long)given, (long long)expected);
+    return tk_fail(TK_SHAPE_ERROR, "%s: %s has %lld entries, expected %lld", tk_op_name(infer->op),
+                   what, (long long)given, (long long)expected);
 }
 
 /* ---- leaves ---- */
@@ -109,7 +134,8 @@ static tk_status need_count(const tk_infer *infer, const char *what, int64_t giv
 tk_status tk_shape_scalar(tk_infer *infer) { return tk_infer_need(infer, 0, 0); }
 
 tk_status tk_shape_attr(tk_infer *infer) {
-    const tk_attrs_typed *attrs = infer->attrs; /* dtype and shape come first in all of these records */
+    const tk_attrs_typed *attrs =
+        infer->attrs; /* dtype and shape come first in all of these records */
     if (infer->op == TK_OP_iota) {
         const tk_attrs_iota *iota = infer->attrs;
         if (iota->dtype == TK_BOOL)
@@ -204,7 +230,8 @@ tk_status tk_shape_where(tk_infer *infer) {
     tk_node *const *in = infer->inputs;
     if (in[0]->dtype != TK_BOOL || in[1]->dtype != in[2]->dtype || !tk_shape_equal(in[0], in[1]) ||
         !tk_shape_equal(in[1], in[2]))
-        return tk_fail(TK_SHAPE_ERROR, "where: operands are %s, %s and %s, expected bool and two of one type",
+        return tk_fail(TK_SHAPE_ERROR,
+                       "where: operands are %s, %s and %s, expected bool and two of one type",
                        tk_text_node(in[0]), tk_text_node(in[1]), tk_text_node(in[2]));
     infer->dtype = (tk_dtype)in[1]->dtype;
     tk_infer_like(infer, in[1]);
@@ -226,7 +253,8 @@ tk_status tk_infer_axes(const tk_infer *infer, tk_list axes) {
 
 static tk_status reduce_one(tk_infer *infer, int64_t axis, bool needs_elements) {
     if (needs_elements && infer->shape[axis] == 0)
-        return tk_fail(TK_SHAPE_ERROR, "%s: axis %lld of %s is empty and the reduction has no identity",
+        return tk_fail(TK_SHAPE_ERROR,
+                       "%s: axis %lld of %s is empty and the reduction has no identity",
                        tk_op_name(infer->op), (long long)axis, tk_text_node(infer->inputs[0]));
     infer->shape[axis] = 1;
     return TK_OK;
@@ -256,10 +284,12 @@ tk_status tk_shape_reduce_axis(tk_infer *infer) {
 tk_status tk_shape_product(tk_infer *infer) {
     TK_TRY(tk_infer_need(infer, 2, 2));
     const tk_node *a = infer->inputs[0], *b = infer->inputs[1];
-    bool fits = a->rank >= 2 && a->rank == b->rank && a->shape[a->rank - 1] == b->shape[b->rank - 2];
+    bool fits =
+        a->rank >= 2 && a->rank == b->rank && a->shape[a->rank - 1] == b->shape[b->rank - 2];
     for (int i = 0; fits && i < a->rank - 2; i++) fits = a->shape[i] == b->shape[i];
     if (!fits)
-        return tk_fail(TK_SHAPE_ERROR, "matmul: operands are %s and %s, expected [..., M, K] and [..., K, N]",
+        return tk_fail(TK_SHAPE_ERROR,
+                       "matmul: operands are %s and %s, expected [..., M, K] and [..., K, N]",
                        tk_text_node(a), tk_text_node(b));
     tk_infer_like(infer, a);
     infer->shape[a->rank - 1] = b->shape[b->rank - 1];
@@ -321,20 +351,23 @@ static bool box_fits(int64_t start, int64_t step, int64_t count, int64_t length)
     int64_t span, last;
     if (start < 0 || start >= length) return false;
     if (count == 1) return true;
-    if (tk_mul_overflow_i64(step, count - 1, &span) || tk_add_overflow_i64(start, span, &last)) return false;
+    if (tk_mul_overflow_i64(step, count - 1, &span) || tk_add_overflow_i64(start, span, &last))
+        return false;
     return last >= 0 && last < length;
 }
 
-static tk_status check_box(const tk_infer *infer, tk_list start, tk_list step, const int64_t *counts) {
+static tk_status check_box(const tk_infer *infer, tk_list start, tk_list step,
+                           const int64_t *counts) {
     const tk_node *in = infer->inputs[0];
     TK_TRY(need_count(infer, "start", start.count, in->rank));
     TK_TRY(need_count(infer, "step", step.count, in->rank));
     for (int i = 0; i < in->rank; i++)
         if (!box_fits(start.items[i], step.items[i], counts[i], in->shape[i]))
-            return tk_fail(TK_SHAPE_ERROR,
-                           "%s: axis %d: %lld elements from %lld by %lld leave an axis of length %lld",
-                           tk_op_name(infer->op), i, (long long)counts[i], (long long)start.items[i],
-                           (long long)step.items[i], (long long)in->shape[i]);
+            return tk_fail(
+                TK_SHAPE_ERROR,
+                "%s: axis %d: %lld elements from %lld by %lld leave an axis of length %lld",
+                tk_op_name(infer->op), i, (long long)counts[i], (long long)start.items[i],
+                (long long)step.items[i], (long long)in->shape[i]);
     return TK_OK;
 }
 
@@ -354,7 +387,8 @@ tk_status tk_shape_slice_set(tk_infer *infer) {
     TK_TRY(check_box(infer, attrs->start, attrs->step, update->shape));
     for (int64_t i = 0; i < attrs->step.count; i++)
         if (attrs->step.items[i] == 0)
-            return tk_fail(TK_INVALID_ARGUMENT, "slice_update: axis %lld: the step is 0", (long long)i);
+            return tk_fail(TK_INVALID_ARGUMENT, "slice_update: axis %lld: the step is 0",
+                           (long long)i);
     tk_infer_like(infer, infer->inputs[0]);
     return tk_infer_mode(infer, attrs->mode);
 }
@@ -372,7 +406,8 @@ tk_status tk_shape_pad(tk_infer *infer) {
     for (int i = 0; i < in->rank; i++) {
         int64_t low = attrs->low.items[i], high = attrs->high.items[i];
         if (low < 0 || high < 0)
-            return tk_fail(TK_INVALID_ARGUMENT, "pad: axis %d: widths %lld and %lld, expected none below 0", i,
+            return tk_fail(TK_INVALID_ARGUMENT,
+                           "pad: axis %d: widths %lld and %lld, expected none below 0", i,
                            (long long)low, (long long)high);
         if (tk_add_overflow_i64(in->shape[i], low, &infer->shape[i]) ||
             tk_add_overflow_i64(infer->shape[i], high, &infer->shape[i]))
@@ -392,8 +427,9 @@ tk_status tk_shape_join(tk_infer *infer) {
         for (int axis = 0; fits && axis < in->rank; axis++)
             fits = axis == attrs->axis || in->shape[axis] == infer->shape[axis];
         if (!fits)
-            return tk_fail(TK_SHAPE_ERROR, "concatenate: operand 0 is %s and operand %zu is %s on axis %lld",
-                           tk_text_node(infer->inputs[0]), i, tk_text_node(in), (long long)attrs->axis);
+            return tk_fail(
+                TK_SHAPE_ERROR, "concatenate: operand 0 is %s and operand %zu is %s on axis %lld",
+                tk_text_node(infer->inputs[0]), i, tk_text_node(in), (long long)attrs->axis);
         if (tk_add_overflow_i64(infer->shape[attrs->axis], in->shape[attrs->axis],
                                 &infer->shape[attrs->axis]))
             return tk_fail(TK_OVERFLOW, "concatenate: the joined axis does not fit 63 bits");
@@ -404,13 +440,14 @@ tk_status tk_shape_join(tk_infer *infer) {
 tk_status tk_shape_bitcast(tk_infer *infer) {
     TK_TRY(tk_infer_need(infer, 1, 1));
     const tk_node *in = infer->inputs[0];
-    int64_t from = (int64_t)tk_dtype_size((tk_dtype)in->dtype), to = (int64_t)tk_dtype_size(infer->dtype);
+    int64_t from = (int64_t)tk_dtype_size((tk_dtype)in->dtype),
+            to = (int64_t)tk_dtype_size(infer->dtype);
     tk_infer_like(infer, in);
     if (from == to) return TK_OK;
     int64_t last = in->rank ? in->shape[in->rank - 1] : 0;
     if (in->rank == 0 || last * from % to != 0)
-        return tk_fail(TK_SHAPE_ERROR, "view: the last axis of %s does not divide into %s", tk_text_node(in),
-                       tk_dtype_name(infer->dtype));
+        return tk_fail(TK_SHAPE_ERROR, "view: the last axis of %s does not divide into %s",
+                       tk_text_node(in), tk_dtype_name(infer->dtype));
     infer->shape[in->rank - 1] = from > to ? last * (from / to) : last / (to / from);
     return TK_OK;
 }

@@ -1,7 +1,9 @@
-/* Shape and dtype inference: what an op gives for its operands, or why it cannot be applied to them.
+/* Shape and dtype inference: what an op gives for its operands, or why it cannot be applied to
+ * them.
  *
- * A rule reads op, inputs and attrs and fills rank and shape (and dtype for RULE rows, and `outputs` for
- * ops that have several). The driver checks operand dtypes against the table before and fills the dtype. */
+ * A rule reads op, inputs and attrs and fills rank and shape (and dtype for RULE rows, and
+ * `outputs` for ops that have several). The driver checks operand dtypes against the table before
+ * and fills the dtype. */
 #ifndef GRAPH_INFER_H
 #define GRAPH_INFER_H
 
@@ -35,7 +37,8 @@ tk_status tk_infer_axis(const tk_infer *infer, int64_t axis, int rank);
 tk_status tk_infer_axes(const tk_infer *infer, tk_list axes); /* of a shape already set */
 tk_status tk_infer_mode(const tk_infer *infer, int64_t mode);
 
-#define TK_OP(name, params, attrs, accept, dtype, shape, ...) tk_status tk_shape_##shape(tk_infer *infer);
+#define TK_OP(name, params, attrs, accept, dtype, shape, ...)                                      \
+    tk_status tk_shape_##shape(tk_infer *infer);
 #include "tiki/ops.def"
 #undef TK_OP
 

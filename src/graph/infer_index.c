@@ -15,8 +15,8 @@ tk_status tk_infer_mode(const tk_infer *infer, int64_t mode) {
 static tk_status need_index(const tk_infer *infer, size_t operand) {
     const tk_node *index = infer->inputs[operand];
     if (tk_dtype_is_integer((tk_dtype)index->dtype)) return TK_OK;
-    return tk_fail(TK_DTYPE_ERROR, "%s: indices are %s, expected an integer dtype", tk_op_name(infer->op),
-                   tk_text_node(index));
+    return tk_fail(TK_DTYPE_ERROR, "%s: indices are %s, expected an integer dtype",
+                   tk_op_name(infer->op), tk_text_node(index));
 }
 
 /* Operands first .. first+count-1 are integer arrays of one shape. */
@@ -49,11 +49,12 @@ tk_status tk_shape_gather(tk_infer *infer) {
     TK_TRY(tk_infer_need(infer, 2, SIZE_MAX));
     const tk_node *a = infer->inputs[0], *index = infer->inputs[1];
     if (attrs->axes.count != (int64_t)infer->n_inputs - 1 || attrs->slice_sizes.count != a->rank)
-        return tk_fail(TK_SHAPE_ERROR,
-                       "gather: %zu index arrays, %lld axes and %lld slice sizes for %s, expected an axis an "
-                       "index array and a size an axis",
-                       infer->n_inputs - 1, (long long)attrs->axes.count,
-                       (long long)attrs->slice_sizes.count, tk_text_node(a));
+        return tk_fail(
+            TK_SHAPE_ERROR,
+            "gather: %zu index arrays, %lld axes and %lld slice sizes for %s, expected an axis an "
+            "index array and a size an axis",
+            infer->n_inputs - 1, (long long)attrs->axes.count, (long long)attrs->slice_sizes.count,
+            tk_text_node(a));
     TK_TRY(need_indices(infer, 1, infer->n_inputs - 1));
     TK_TRY(need_distinct_axes(infer, attrs->axes, a->rank));
     if (index->rank + a->rank > TK_MAX_RANK)
@@ -63,8 +64,8 @@ tk_status tk_shape_gather(tk_infer *infer) {
     for (int i = 0; i < a->rank; i++) {
         int64_t size = attrs->slice_sizes.items[i];
         if (size < 0 || size > a->shape[i])
-            return tk_fail(TK_SHAPE_ERROR, "gather: slice size %lld on axis %d of %s", (long long)size, i,
-                           tk_text_node(a));
+            return tk_fail(TK_SHAPE_ERROR, "gather: slice size %lld on axis %d of %s",
+                           (long long)size, i, tk_text_node(a));
         infer->shape[infer->rank++] = size;
     }
     return TK_OK;
@@ -82,10 +83,11 @@ tk_status tk_shape_scatter(tk_infer *infer) {
     for (int i = 0; fits && i < index->rank; i++) fits = updates->shape[i] == index->shape[i];
     for (int i = 0; fits && i < a->rank; i++) fits = updates->shape[index->rank + i] <= a->shape[i];
     if (!fits)
-        return tk_fail(TK_SHAPE_ERROR,
-                       "scatter: updates %s into %s at indices %s: expected the shape of the indices, then a "
-                       "slice of the array",
-                       tk_text_node(updates), tk_text_node(a), tk_text_node(index));
+        return tk_fail(
+            TK_SHAPE_ERROR,
+            "scatter: updates %s into %s at indices %s: expected the shape of the indices, then a "
+            "slice of the array",
+            tk_text_node(updates), tk_text_node(a), tk_text_node(index));
     tk_infer_like(infer, a);
     return tk_infer_mode(infer, attrs->mode);
 }
@@ -102,9 +104,9 @@ tk_status tk_shape_gather_along(tk_infer *infer) {
     TK_TRY(need_index(infer, 1));
     TK_TRY(tk_infer_axis(infer, attrs->axis, infer->inputs[0]->rank));
     if (!along_fits(infer->inputs[0], infer->inputs[1], attrs->axis))
-        return tk_fail(TK_SHAPE_ERROR, "take_along_axis: indices %s into %s differ beside axis %lld",
-                       tk_text_node(infer->inputs[1]), tk_text_node(infer->inputs[0]),
-                       (long long)attrs->axis);
+        return tk_fail(
+            TK_SHAPE_ERROR, "take_along_axis: indices %s into %s differ beside axis %lld",
+            tk_text_node(infer->inputs[1]), tk_text_node(infer->inputs[0]), (long long)attrs->axis);
     tk_infer_like(infer, infer->inputs[1]);
     return TK_OK;
 }
@@ -116,9 +118,11 @@ tk_status tk_shape_scatter_along(tk_infer *infer) {
     TK_TRY(need_index(infer, 1));
     const tk_node *a = infer->inputs[0], *index = infer->inputs[1], *updates = infer->inputs[2];
     TK_TRY(tk_infer_axis(infer, attrs->axis, a->rank));
-    if (!along_fits(a, index, attrs->axis) || !tk_shape_equal(index, updates) || a->dtype != updates->dtype)
-        return tk_fail(TK_SHAPE_ERROR, "put_along_axis: indices %s and values %s do not fit %s on axis %lld",
-                       tk_text_node(index), tk_text_node(updates), tk_text_node(a), (long long)attrs->axis);
+    if (!along_fits(a, index, attrs->axis) || !tk_shape_equal(index, updates) ||
+        a->dtype != updates->dtype)
+        return tk_fail(
+            TK_SHAPE_ERROR, "put_along_axis: indices %s and values %s do not fit %s on axis %lld",
+            tk_text_node(index), tk_text_node(updates), tk_text_node(a), (long long)attrs->axis);
     tk_infer_like(infer, a);
     return tk_infer_mode(infer, attrs->mode);
 }
@@ -149,7 +153,8 @@ static tk_status check_norm(const tk_infer *infer, const tk_attrs_norm *attrs, s
     for (size_t i = 1; i <= params; i++) {
         const tk_node *param = infer->inputs[i];
         if (param->rank != 1 || param->shape[0] != x->shape[x->rank - 1])
-            return tk_fail(TK_SHAPE_ERROR, "%s: x is %s and a parameter %s, expected the length of the last axis",
+            return tk_fail(TK_SHAPE_ERROR,
+                           "%s: x is %s and a parameter %s, expected the length of the last axis",
                            tk_op_name(infer->op), tk_text_node(x), tk_text_node(param));
     }
     return TK_OK;
@@ -168,7 +173,8 @@ static tk_status shape_norm_vjp(tk_infer *infer) {
     int n_outputs = (int)(1 + attrs->has_weight + attrs->has_bias);
     const tk_node *dy = infer->inputs[infer->n_inputs - 1];
     for (int i = 0; i < n_outputs; i++) {
-        if (infer->inputs[i]->dtype != infer->inputs[0]->dtype || dy->dtype != infer->inputs[0]->dtype)
+        if (infer->inputs[i]->dtype != infer->inputs[0]->dtype ||
+            dy->dtype != infer->inputs[0]->dtype)
             return tk_fail(TK_DTYPE_ERROR, "%s: expected one dtype", tk_op_name(infer->op));
         output_like(infer, i, infer->inputs[i]);
     }
@@ -189,35 +195,40 @@ tk_status tk_shape_rope(tk_infer *infer) {
     TK_TRY(need_index(infer, 1));
     const tk_node *x = infer->inputs[0], *offset = infer->inputs[1];
     if (x->rank < 2 || attrs->dims < 2 || attrs->dims % 2 || attrs->dims > x->shape[x->rank - 1])
-        return tk_fail(TK_SHAPE_ERROR,
-                       "rope: x is %s and dims is %lld, expected two axes or more and an even number of dims "
-                       "within the last",
-                       tk_text_node(x), (long long)attrs->dims);
+        return tk_fail(
+            TK_SHAPE_ERROR,
+            "rope: x is %s and dims is %lld, expected two axes or more and an even number of dims "
+            "within the last",
+            tk_text_node(x), (long long)attrs->dims);
     if (offset->rank > 1 || (offset->rank == 1 && (x->rank < 3 || offset->shape[0] != x->shape[0])))
-        return tk_fail(TK_SHAPE_ERROR, "rope: offset is %s for x %s, expected a scalar or one a batch entry",
+        return tk_fail(TK_SHAPE_ERROR,
+                       "rope: offset is %s for x %s, expected a scalar or one a batch entry",
                        tk_text_node(offset), tk_text_node(x));
     if (attrs->has_freqs) {
         const tk_node *freqs = infer->inputs[2];
         if (freqs->dtype != TK_FLOAT32 || freqs->rank != 1 || freqs->shape[0] != attrs->dims / 2)
-            return tk_fail(TK_SHAPE_ERROR, "rope: freqs is %s, expected f32(%lld,)", tk_text_node(freqs),
-                           (long long)attrs->dims / 2);
+            return tk_fail(TK_SHAPE_ERROR, "rope: freqs is %s, expected f32(%lld,)",
+                           tk_text_node(freqs), (long long)attrs->dims / 2);
     }
     tk_infer_like(infer, x);
     return TK_OK;
 }
 
 /* q [B, H, L, D], k [B, Hk, S, D], v [B, Hk, S, Dv], perhaps a mask of shape [B, H, L, S]. */
-static tk_status check_attention(const tk_infer *infer, const tk_attrs_attention *attrs, size_t extra) {
+static tk_status check_attention(const tk_infer *infer, const tk_attrs_attention *attrs,
+                                 size_t extra) {
     size_t expected = 3 + (attrs->has_mask != 0) + extra;
     TK_TRY(tk_infer_need(infer, expected, expected));
     const tk_node *q = infer->inputs[0], *k = infer->inputs[1], *v = infer->inputs[2];
     bool fits = q->rank == 4 && k->rank == 4 && v->rank == 4 && q->dtype == k->dtype &&
                 q->dtype == v->dtype && q->shape[0] == k->shape[0] && q->shape[0] == v->shape[0] &&
-                k->shape[1] == v->shape[1] && k->shape[2] == v->shape[2] && q->shape[3] == k->shape[3];
+                k->shape[1] == v->shape[1] && k->shape[2] == v->shape[2] &&
+                q->shape[3] == k->shape[3];
     fits = fits && (k->shape[1] == 0 ? q->shape[1] == 0 : q->shape[1] % k->shape[1] == 0);
     if (!fits)
         return tk_fail(TK_SHAPE_ERROR,
-                       "scaled_dot_product_attention: q, k, v are %s, %s, %s, expected [B, H, L, D], [B, Hk, S, "
+                       "scaled_dot_product_attention: q, k, v are %s, %s, %s, expected [B, H, L, "
+                       "D], [B, Hk, S, "
                        "D], [B, Hk, S, Dv] with H a multiple of Hk",
                        tk_text_node(q), tk_text_node(k), tk_text_node(v));
     if (!attrs->has_mask) return TK_OK;
@@ -226,7 +237,8 @@ static tk_status check_attention(const tk_infer *infer, const tk_attrs_attention
     if (mask->rank != 4 || memcmp(mask->shape, scores, sizeof scores) ||
         (mask->dtype != TK_BOOL && mask->dtype != q->dtype))
         return tk_fail(TK_SHAPE_ERROR,
-                       "scaled_dot_product_attention: mask is %s for q %s and k %s, expected bool or q's dtype "
+                       "scaled_dot_product_attention: mask is %s for q %s and k %s, expected bool "
+                       "or q's dtype "
                        "of shape [B, H, L, S]",
                        tk_text_node(mask), tk_text_node(q), tk_text_node(k));
     return TK_OK;
@@ -255,7 +267,8 @@ static tk_status check_cross_entropy(const tk_infer *infer) {
     bool fits = logits->rank == targets->rank + 1 && tk_dtype_is_float((tk_dtype)logits->dtype);
     for (int i = 0; fits && i < targets->rank; i++) fits = logits->shape[i] == targets->shape[i];
     if (fits) return TK_OK;
-    return tk_fail(TK_SHAPE_ERROR, "cross_entropy: logits are %s and targets %s, expected [..., C] and [...]",
+    return tk_fail(TK_SHAPE_ERROR,
+                   "cross_entropy: logits are %s and targets %s, expected [..., C] and [...]",
                    tk_text_node(logits), tk_text_node(targets));
 }
 

@@ -1,6 +1,7 @@
-/* Interning, counting and freeing of nodes. A node and all it needs (operands, shape, attributes) is one
- * block from size-classed free lists: building and freeing a node costs no malloc in the steady state.
- * Under AddressSanitizer every block is its own malloc, so that stale pointers are found. */
+/* Interning, counting and freeing of nodes. A node and all it needs (operands, shape, attributes)
+ * is one block from size-classed free lists: building and freeing a node costs no malloc in the
+ * steady state. Under AddressSanitizer every block is its own malloc, so that stale pointers are
+ * found. */
 #include "graph/node.h"
 
 #include <assert.h>
@@ -59,19 +60,22 @@ static void block_put(tk_graph *graph, void *block, size_t units) {
 
 /* ---- graph ---- */
 
-tk_status tk_graph_init(tk_graph *graph, void (*release_storage)(void *storage)) {
+tk_status tk_graph_init(tk_graph *graph, void (*release_storage)(tk_node *node)) {
     *graph = (tk_graph){.n_buckets = 1024, .release_storage = release_storage};
     graph->buckets = tk_calloc(graph->n_buckets, sizeof(tk_node *));
     if (!graph->buckets) return tk_fail(TK_OUT_OF_MEMORY, "no memory for the node table");
     pthread_mutex_init(&graph->lock, NULL);
-    tk_attrs_error none = {.dtype = TK_FLOAT32, .code = TK_OUT_OF_MEMORY, .message = "out of memory"};
+    tk_attrs_error none = {
+        .dtype = TK_FLOAT32, .code = TK_OUT_OF_MEMORY, .message = "out of memory"};
     tk_status status = tk_node_intern(graph, TK_OP_error, 0, 0, NULL, &none, &graph->no_memory);
     if (status != TK_OK) tk_graph_deinit(graph);
     return status;
 }
 
 void tk_graph_deinit(tk_graph *graph) {
+    tk_graph_lock(graph);
     if (graph->no_memory) tk_node_release(graph->no_memory);
+    tk_graph_unlock(graph);
     for (size_t i = 0; i < graph->slabs.count; i++) tk_free(graph->slabs.items[i]);
     tk_vec_deinit(&graph->slabs);
     tk_vec_deinit(&graph->open_traces);
@@ -81,7 +85,28 @@ void tk_graph_deinit(tk_graph *graph) {
 }
 
 void tk_graph_lock(tk_graph *graph) { pthread_mutex_lock(&graph->lock); }
-void tk_graph_unlock(tk_graph *graph) { pthread_mutex_unlock(&graph->lock); }
+
+static void run_deferred(tk_graph *graph) {
+    tk_deferred *items = graph->deferred.items;
+    size_t count = graph->deferred.count;
+    graph->deferred.items = NULL;
+    graph->deferred.count = graph->deferred.capacity = 0;
+    pthread_mutex_unlock(&graph->lock);
+    for (size_t i = 0; i < count; i++) items[i].run(items[i].arg);
+    tk_free(items);
+}
+
+void tk_graph_unlock(tk_graph *graph) {
+    if (graph->deferred.count)
+        run_deferred(graph);
+    else
+        pthread_mutex_unlock(&graph->lock);
+}
+
+void tk_graph_defer(tk_graph *graph, void (*run)(void *arg), void *arg) {
+    tk_deferred item = {run, arg};
+    if (!tk_vec_push(&graph->deferred, item)) run(arg);
+}
 
 uint64_t tk_graph_serial(tk_graph *graph) { return ++graph->serial; }
 
@@ -110,7 +135,8 @@ bool tk_trace_is_open(const tk_graph *graph, uint32_t trace) {
 /* ---- shapes ---- */
 
 bool tk_shape_equal(const tk_node *a, const tk_node *b) {
-    return a->rank == b->rank && (a->rank == 0 || !memcmp(a->shape, b->shape, a->rank * sizeof *a->shape));
+    return a->rank == b->rank &&
+           (a->rank == 0 || !memcmp(a->shape, b->shape, a->rank * sizeof *a->shape));
 }
 
 static tk_status fail_shape(tk_status code, int64_t rank, const int64_t *shape, const char *why) {
@@ -194,12 +220,20 @@ void tk_node_unintern(tk_node *node) {
     graph->n_interned--;
 }
 
+void tk_node_reintern(tk_node *node) {
+    if (node->flags & TK_NODE_INTERNED) return;
+    if (!table_find(node->graph, node->hash, (tk_op)node->op, node->stream, node->n_inputs,
+                    node->inputs, node->attrs))
+        table_add(node->graph, node);
+}
+
 /* Outermost open transform that an operand depends on. */
 static uint32_t inherit_trace(const tk_graph *graph, size_t n_inputs, tk_node *const *inputs) {
     uint32_t trace = 0;
     for (size_t i = 0; i < n_inputs; i++) {
         uint32_t of_input = inputs[i]->trace;
-        if (of_input && (!trace || of_input < trace) && tk_trace_is_open(graph, of_input)) trace = of_input;
+        if (of_input && (!trace || of_input < trace) && tk_trace_is_open(graph, of_input))
+            trace = of_input;
     }
     return trace;
 }
@@ -237,12 +271,20 @@ static tk_status node_create(tk_graph *graph, const tk_infer *infer, uint32_t st
     size_t bytes = sizeof(tk_node) + input_bytes + shape_bytes + attrs_bytes + outputs_bytes(infer);
     size_t units = (bytes + TK_SLAB_UNIT - 1) / TK_SLAB_UNIT;
     char *block = block_get(graph, units);
-    if (!block) return tk_fail(TK_OUT_OF_MEMORY, "no memory for a node of op %s", tk_op_name(infer->op));
+    if (!block)
+        return tk_fail(TK_OUT_OF_MEMORY, "no memory for a node of op %s", tk_op_name(infer->op));
     tk_node *node = (tk_node *)(void *)block;
-    *node = (tk_node){.graph = graph, .refs = 1, .op = (uint16_t)infer->op, .stream = stream,
-                      .dtype = (uint8_t)infer->dtype, .rank = (uint8_t)infer->rank, .size = size,
-                      .n_inputs = (uint32_t)n_inputs, .n_outputs = (uint32_t)infer->n_outputs,
-                      .bytes = (uint32_t)units, .trace = inherit_trace(graph, n_inputs, infer->inputs)};
+    *node = (tk_node){.graph = graph,
+                      .refs = 1,
+                      .op = (uint16_t)infer->op,
+                      .stream = stream,
+                      .dtype = (uint8_t)infer->dtype,
+                      .rank = (uint8_t)infer->rank,
+                      .size = size,
+                      .n_inputs = (uint32_t)n_inputs,
+                      .n_outputs = (uint32_t)infer->n_outputs,
+                      .bytes = (uint32_t)units,
+                      .trace = inherit_trace(graph, n_inputs, infer->inputs)};
     char *at = block + sizeof(tk_node);
     node->inputs = (tk_node **)(void *)at;
     for (size_t i = 0; i < n_inputs; i++) tk_node_retain(node->inputs[i] = infer->inputs[i]);
@@ -293,7 +335,7 @@ static void free_all(tk_node *dead) {
         tk_graph *graph = node->graph;
         dead = node->next;
         for (uint32_t i = 0; i < node->n_inputs; i++) push_if_dead(node->inputs[i], &dead);
-        if (node->storage) graph->release_storage(node->storage);
+        if (node->storage) graph->release_storage(node);
         tk_attrs_deinit(tk_op_table[node->op].record, node->attrs);
         graph->n_nodes--;
         block_put(graph, node, node->bytes);

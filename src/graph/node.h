@@ -1,16 +1,17 @@
 /* Graph nodes: immutable, interned, reference counted.
  *
- * A node is one application of an op from the table to other nodes. Two applications with the same op,
- * operands, attribute bits and stream are one node, found through a weak hash table; so equality of
- * graphs is equality of pointers and common subexpressions never exist twice.
+ * A node is one application of an op from the table to other nodes. Two applications with the same
+ * op, operands, attribute bits and stream are one node, found through a weak hash table; so
+ * equality of graphs is equality of pointers and common subexpressions never exist twice.
  *
- * All functions here need the graph's lock, except where they say otherwise. Counts are plain integers
- * for that reason. Freeing is a loop, never a recursion: graphs may be hundreds of thousands deep.
+ * All functions here need the graph's lock, except where they say otherwise. Counts are plain
+ * integers for that reason. Freeing is a loop, never a recursion: graphs may be hundreds of
+ * thousands deep.
  *
  * Once evaluated, a node leaves the table and drops its operands (src/array does both), unless a
- * transform that began earlier and is still open may yet walk through it: `trace` is the serial of the
- * outermost such transform. What a value is (memory, offset, strides) belongs to src/array and hangs on
- * `storage`, opaque here. */
+ * transform that began earlier and is still open may yet walk through it: `trace` is the serial of
+ * the outermost such transform. What a value is (memory, offset, strides) belongs to src/array and
+ * hangs on `storage`, opaque here. */
 #ifndef GRAPH_NODE_H
 #define GRAPH_NODE_H
 
@@ -56,10 +57,15 @@ struct tk_node {
     void *attrs;
     tk_node **inputs;
     tk_type *outputs; /* n_outputs types when there are several, else NULL */
-    void *storage;
+    void *storage;    /* of src/array; the evaluation under way while SCHEDULED */
 };
 
 typedef TK_VEC(tk_node *) tk_node_vec;
+
+typedef struct tk_deferred {
+    void (*run)(void *arg);
+    void *arg;
+} tk_deferred;
 
 #define TK_SLAB_UNIT 32
 #define TK_SLAB_CLASSES 32
@@ -76,11 +82,12 @@ struct tk_graph {
     void *free_blocks[TK_SLAB_CLASSES];
     TK_VEC(void *) slabs;
     size_t slab_used;
+    TK_VEC(tk_deferred) deferred;
     tk_node *no_memory; /* the error node of last resort */
-    void (*release_storage)(void *storage);
+    void (*release_storage)(tk_node *node);
 };
 
-tk_status tk_graph_init(tk_graph *graph, void (*release_storage)(void *storage));
+tk_status tk_graph_init(tk_graph *graph, void (*release_storage)(tk_node *node));
 
 /* Frees the table and its memory. Nodes that are still alive are freed with it. */
 void tk_graph_deinit(tk_graph *graph);
@@ -88,8 +95,12 @@ void tk_graph_deinit(tk_graph *graph);
 void tk_graph_lock(tk_graph *graph);
 void tk_graph_unlock(tk_graph *graph);
 
-/* The node for this application, new or found, with one more reference for the caller. Fails when the
- * shape rule fails or memory is out. `inputs` and `attrs` are borrowed and copied. */
+/* Runs something right after the lock is given back: a user's release function, which may do
+ * anything. At once if memory is out. Needs the lock. */
+void tk_graph_defer(tk_graph *graph, void (*run)(void *arg), void *arg);
+
+/* The node for this application, new or found, with one more reference for the caller. Fails when
+ * the shape rule fails or memory is out. `inputs` and `attrs` are borrowed and copied. */
 tk_status tk_node_intern(tk_graph *graph, tk_op op, uint32_t stream, size_t n_inputs,
                          tk_node *const *inputs, const void *attrs, tk_node **out_node);
 
@@ -98,6 +109,11 @@ void tk_node_release(tk_node *node); /* NULL is fine */
 
 /* Takes a node out of the table: equal applications will make a new one. */
 void tk_node_unintern(tk_node *node);
+
+/* Puts it back, unless an equal node has taken its place meanwhile. */
+void tk_node_reintern(tk_node *node);
+
+/* Releases the operands of a node, or of an application that was taken apart. */
 void tk_node_drop_inputs(tk_node *node);
 
 /* A fresh serial, for nodes that must never be merged. */
@@ -122,7 +138,8 @@ static inline bool tk_node_is_error(const tk_node *node) { return node->op == TK
 bool tk_shape_equal(const tk_node *a, const tk_node *b);
 
 /* Elements of a shape; TK_OVERFLOW with the shape in the message when the product, or the bytes for
- * elements of `dtype`, do not fit 63 bits; TK_SHAPE_ERROR for a negative length or too high a rank. */
+ * elements of `dtype`, do not fit 63 bits; TK_SHAPE_ERROR for a negative length or too high a rank.
+ */
 tk_status tk_shape_size(tk_dtype dtype, int64_t rank, const int64_t *shape, int64_t *out_size);
 
 #endif

@@ -16,10 +16,21 @@
 #define NONE TK_FACT_NONE
 
 const tk_op_info tk_op_table[TK_OP_COUNT] = {
-#define TK_OP(name, params, attrs, accept, dtype, shape, vjp, batch, facts, lower, tol, sample, doc) \
-    [TK_OP_##name] = {#name, TK_RECORD_##attrs, TK_ACCEPT_##accept, TK_RESULT_##dtype,             \
-                      tk_shape_##shape, tk_vjp_##vjp, tk_batch_##batch, facts, TK_LOWER_##lower,   \
-                      TK_TOL_##tol, #sample, doc, params},
+#define TK_OP(name, params, attrs, accept, dtype, shape, vjp, batch, facts, lower, tol, sample,    \
+              doc)                                                                                 \
+    [TK_OP_##name] = {#name,                                                                       \
+                      TK_RECORD_##attrs,                                                           \
+                      TK_ACCEPT_##accept,                                                          \
+                      TK_RESULT_##dtype,                                                           \
+                      tk_shape_##shape,                                                            \
+                      tk_vjp_##vjp,                                                                \
+                      tk_batch_##batch,                                                            \
+                      facts,                                                                       \
+                      TK_LOWER_##lower,                                                            \
+                      TK_TOL_##tol,                                                                \
+                      #sample,                                                                     \
+                      doc,                                                                         \
+                      params},
 #include "tiki/ops.def"
 #undef TK_OP
 };

@@ -48,11 +48,17 @@ typedef enum tk_lower {
 /* How far a result may be from the exactly rounded one: see tests/support for the bounds. */
 typedef enum tk_tolerance { TK_TOL_EXACT, TK_TOL_ULP, TK_TOL_SUM } tk_tolerance;
 
-enum { TK_FACT_NONE = 0, TK_FACT_COMM = 1, TK_FACT_IASSOC = 2, TK_FACT_LIN = 4, TK_FACT_BILIN = 8,
-       TK_FACT_IDEM = 16 };
+enum {
+    TK_FACT_NONE = 0,
+    TK_FACT_COMM = 1,
+    TK_FACT_IASSOC = 2,
+    TK_FACT_LIN = 4,
+    TK_FACT_BILIN = 8,
+    TK_FACT_IDEM = 16
+};
 
 struct tk_infer;
-struct tk_vjp;
+struct tk_vjp_rule;
 struct tk_batch;
 
 typedef struct tk_op_info {
@@ -61,7 +67,7 @@ typedef struct tk_op_info {
     tk_accept accept;
     tk_result result;
     tk_status (*shape)(struct tk_infer *infer);
-    void (*vjp)(struct tk_vjp *vjp);
+    void (*vjp)(struct tk_vjp_rule *vjp);
     void (*batch)(struct tk_batch *batch);
     unsigned facts;
     tk_lower lower;

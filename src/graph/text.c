@@ -9,7 +9,8 @@
 
 void tk_text_put_list(tk_strbuf *out, const int64_t *items, int64_t count) {
     tk_strbuf_putc(out, '[');
-    for (int64_t i = 0; i < count; i++) tk_strbuf_printf(out, i ? ",%" PRId64 : "%" PRId64, items[i]);
+    for (int64_t i = 0; i < count; i++)
+        tk_strbuf_printf(out, i ? ",%" PRId64 : "%" PRId64, items[i]);
     tk_strbuf_putc(out, ']');
 }
 
@@ -46,7 +47,8 @@ const char *tk_text_node(const struct tk_node *node) {
     static _Thread_local char buffers[4][160];
     static _Thread_local unsigned turn;
     char *text = buffers[turn++ % 4];
-    size_t used = (size_t)snprintf(text, sizeof buffers[0], "%s", tk_dtype_text((tk_dtype)node->dtype));
+    size_t used =
+        (size_t)snprintf(text, sizeof buffers[0], "%s", tk_dtype_text((tk_dtype)node->dtype));
     tk_text_shape(text + used, sizeof buffers[0] - used, node->rank, node->shape);
     return text;
 }

@@ -15,7 +15,8 @@ void tk_text_put_quoted(tk_strbuf *out, const char *text);
 /* "(2, 3)" into `text`, cut with "..." where there is no room. Returns `text`. */
 const char *tk_text_shape(char *text, size_t bytes, int64_t rank, const int64_t *shape);
 
-/* "f32(2, 3)" of a node, for messages; one of four per-thread buffers, so up to four in one message. */
+/* "f32(2, 3)" of a node, for messages; one of four per-thread buffers, so up to four in one
+ * message. */
 const char *tk_text_node(const struct tk_node *node);
 
 #endif

@@ -1,5 +1,5 @@
-/* What reverse mode, forward mode, vmap, the printer and the evaluator share: an order of nodes, operands
- * before users, and a map from nodes to small numbers. No recursion: graphs are deep. */
+/* What reverse mode, forward mode, vmap, the printer and the evaluator share: an order of nodes,
+ * operands before users, and a map from nodes to small numbers. No recursion: graphs are deep. */
 #ifndef GRAPH_WALK_H
 #define GRAPH_WALK_H
 
@@ -21,9 +21,12 @@ uint32_t tk_node_map_get(const tk_node_map *map, const tk_node *node);
 /* False when memory ran out. */
 bool tk_node_map_put(tk_node_map *map, const tk_node *node, uint32_t value);
 
-/* Appends to `order` every node reachable from the roots through nodes for which `enter` holds (NULL:
- * all), each once, operands first; `map` gives the position of each. Nodes are borrowed. */
-tk_status tk_walk_order(size_t n_roots, tk_node *const *roots, bool (*enter)(const tk_node *node, void *arg),
-                        void *arg, tk_node_vec *order, tk_node_map *map);
+/* Appends to `order` every node reachable from the roots through nodes for which `enter` holds
+ * (NULL: all), each once, operands first; `map` gives the position of each. Nodes that are in the
+ * map before count as visited: a walk is stopped at a node by putting it there. Nodes are borrowed.
+ */
+tk_status tk_walk_order(size_t n_roots, tk_node *const *roots,
+                        bool (*enter)(const tk_node *node, void *arg), void *arg,
+                        tk_node_vec *order, tk_node_map *map);
 
 #endif

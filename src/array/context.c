@@ -1,0 +1,263 @@
+/* Contexts, what a thread keeps in one, scopes, handles, streams.
+ *
+ * A thread finds its record through a cache of its own (one entry: most threads use one context)
+ * and else in the context's list. Threads are numbered by the library, since the system reuses its
+ * numbers. */
+#include "array/context.h"
+
+#include <stdatomic.h>
+
+#include "array/storage.h"
+#include "base/error.h"
+#include "base/fork.h"
+
+static _Atomic uint64_t last_context, last_thread;
+
+static _Thread_local uint64_t this_thread;
+static _Thread_local struct {
+    uint64_t context;
+    tk_thread *record;
+} cached;
+
+/* ---- life ---- */
+
+static tk_status open_default_stream(tk_context *context) {
+    tk_stream *stream;
+    TK_TRY(tk_stream_open(context->device, &stream));
+    if (tk_vec_push(&context->streams, stream)) return TK_OK;
+    tk_stream_close(stream);
+    return tk_fail(TK_OUT_OF_MEMORY, "no memory for a stream");
+}
+
+static tk_status open_device(tk_context *context, const tk_context_options *options) {
+    tk_device_options device = {0};
+    if (options) {
+        if (options->size != sizeof *options)
+            return tk_fail(TK_INVALID_ARGUMENT, "tk_context_options.size is %zu, expected %zu",
+                           options->size, sizeof *options);
+        device = (tk_device_options){options->hooks, options->memory_limit, options->cache_limit};
+    }
+    return tk_device_open(&tk_driver_cpu, 0, &device, &context->device);
+}
+
+tk_status tk_context_create(const tk_context_options *options, tk_context **out_context) {
+    tk_context *context = tk_calloc(1, sizeof *context);
+    if (!context) return tk_fail(TK_OUT_OF_MEMORY, "no memory for a context");
+    tk_status status = tk_graph_init(&context->graph, tk_storage_release_node);
+    if (status != TK_OK) {
+        tk_free(context);
+        return status;
+    }
+    context->fork_epoch = tk_fork_epoch();
+    context->executor = &tk_cpu_executor;
+    context->serial = atomic_fetch_add(&last_context, 1) + 1;
+    pthread_cond_init(&context->changed, NULL);
+    status = open_device(context, options);
+    if (status == TK_OK) status = open_default_stream(context);
+    if (status != TK_OK) {
+        tk_context_release(context);
+        return status;
+    }
+    *out_context = context;
+    return TK_OK;
+}
+
+static void release_thread(tk_thread *record) {
+    for (size_t i = 0; i < record->handles.count; i++) tk_handle_release(record->handles.items[i]);
+    tk_node_release(record->random_key);
+    tk_vec_deinit(&record->handles);
+    tk_vec_deinit(&record->marks);
+    tk_free(record);
+}
+
+void tk_context_release(tk_context *context) {
+    if (!context) return;
+    if (context->fork_epoch != tk_fork_epoch())
+        return; /* its locks may be held for ever: left as it is */
+    for (size_t i = 0; i < context->streams.count; i++) tk_stream_close(context->streams.items[i]);
+    tk_vec_deinit(&context->streams);
+    tk_graph_lock(&context->graph);
+    while (context->threads) {
+        tk_thread *record = context->threads;
+        context->threads = record->next;
+        release_thread(record);
+    }
+    tk_graph_unlock(&context->graph);
+    tk_graph_deinit(&context->graph);
+    tk_device_close(context->device);
+    pthread_cond_destroy(&context->changed);
+    tk_free(context);
+}
+
+tk_status tk_context_check(const tk_context *context) {
+    if (context->fork_epoch == tk_fork_epoch()) return TK_OK;
+    return tk_fail(TK_CONTEXT_ERROR,
+                   "this context belongs to the process that forked: make one in the child");
+}
+
+tk_device *tk_context_device(tk_context *context) { return context->device; }
+
+tk_context *tk_array_context(tk_array array) {
+    return array.node ? tk_context_of(array.node->graph) : NULL;
+}
+
+void tk_set_nan_trap(tk_context *context, bool on) {
+    if (tk_context_check(context) != TK_OK) return;
+    tk_graph_lock(&context->graph);
+    context->nan_trap = on;
+    tk_graph_unlock(&context->graph);
+}
+
+/* ---- threads ---- */
+
+static tk_thread *find_or_make_thread(tk_context *context) {
+    for (tk_thread *record = context->threads; record; record = record->next)
+        if (record->thread == this_thread) return record;
+    tk_thread *record = tk_calloc(1, sizeof *record);
+    if (!record) return NULL;
+    record->thread = this_thread;
+    record->next = context->threads;
+    context->threads = record;
+    return record;
+}
+
+tk_thread *tk_context_thread(tk_context *context) {
+    if (cached.context == context->serial) return cached.record;
+    if (!this_thread) this_thread = atomic_fetch_add(&last_thread, 1) + 1;
+    tk_thread *record = find_or_make_thread(context);
+    if (record) {
+        cached.context = context->serial;
+        cached.record = record;
+    }
+    return record;
+}
+
+/* ---- handles and scopes ---- */
+
+void tk_handle_retain(tk_node *node) {
+    node->handles++;
+    tk_node_retain(node);
+}
+
+void tk_handle_release(tk_node *node) {
+    node->handles--;
+    tk_node_release(node);
+}
+
+tk_array tk_handle_give(tk_context *context, tk_node *node) {
+    tk_thread *record = tk_context_thread(context);
+    if (record && record->marks.count && !tk_vec_push(&record->handles, node))
+        node = context->graph
+                   .no_memory; /* never freed before the context, so nobody needs to own it */
+    else
+        tk_handle_retain(node);
+    return (tk_array){node};
+}
+
+tk_scope tk_scope_open(tk_context *context) {
+    tk_scope scope = {context, UINT64_MAX};
+    if (tk_context_check(context) != TK_OK) return scope;
+    tk_graph_lock(&context->graph);
+    tk_thread *record = tk_context_thread(context);
+    if (record && tk_vec_push(&record->marks, record->handles.count))
+        scope.depth = record->marks.count - 1;
+    tk_graph_unlock(&context->graph);
+    return scope;
+}
+
+void tk_scope_close(tk_scope scope) {
+    tk_context *context = scope.context;
+    if (scope.depth == UINT64_MAX || tk_context_check(context) != TK_OK) return;
+    tk_graph_lock(&context->graph);
+    tk_thread *record = tk_context_thread(context);
+    if (record && scope.depth < record->marks.count) {
+        size_t kept = record->marks.items[scope.depth];
+        while (record->handles.count > kept)
+            tk_handle_release(record->handles.items[--record->handles.count]);
+        record->marks.count = scope.depth;
+    }
+    tk_graph_unlock(&context->graph);
+}
+
+tk_array tk_keep(tk_array array) {
+    tk_context *context = tk_array_context(array);
+    if (!context || tk_context_check(context) != TK_OK) return TK_NO_ARRAY;
+    tk_graph_lock(&context->graph);
+    tk_handle_retain(array.node);
+    tk_graph_unlock(&context->graph);
+    return array;
+}
+
+void tk_release(tk_array array) {
+    tk_context *context = tk_array_context(array);
+    if (!context || context->fork_epoch != tk_fork_epoch()) return;
+    tk_graph_lock(&context->graph);
+    tk_handle_release(array.node);
+    tk_graph_unlock(&context->graph);
+}
+
+tk_status tk_arrays_push(tk_arrays *list, tk_array array) {
+    if (!tk_vec_reserve(list, list->count + 1))
+        return tk_fail(TK_OUT_OF_MEMORY, "no memory for a list of arrays");
+    list->items[list->count++] = tk_keep(array);
+    return TK_OK;
+}
+
+void tk_arrays_clear(tk_arrays *list) {
+    for (size_t i = 0; i < list->count; i++) tk_release(list->items[i]);
+    tk_vec_deinit(list);
+}
+
+/* ---- streams ---- */
+
+tk_status tk_stream_new(tk_context *context, tk_stream_id *out_stream) {
+    TK_TRY(tk_context_check(context));
+    tk_graph_lock(&context->graph);
+    tk_status status = open_default_stream(context);
+    if (status == TK_OK) *out_stream = (tk_stream_id)context->streams.count - 1;
+    tk_graph_unlock(&context->graph);
+    return status;
+}
+
+tk_stream_id tk_stream_use(tk_context *context, tk_stream_id stream) {
+    if (tk_context_check(context) != TK_OK) return TK_DEFAULT_STREAM;
+    tk_graph_lock(&context->graph);
+    tk_thread *record = tk_context_thread(context);
+    tk_stream_id previous = record ? record->stream : TK_DEFAULT_STREAM;
+    if (record) record->stream = stream < context->streams.count ? stream : TK_DEFAULT_STREAM;
+    tk_graph_unlock(&context->graph);
+    return previous;
+}
+
+/* ---- the implicit random key ---- */
+
+static void set_key(tk_thread *record, tk_node *key) {
+    tk_node_retain(key);
+    tk_node_release(record->random_key);
+    record->random_key = key;
+}
+
+void tk_random_seed(tk_context *context, uint64_t seed) {
+    if (tk_context_check(context) != TK_OK) return;
+    tk_graph_lock(&context->graph);
+    tk_thread *record = tk_context_thread(context);
+    tk_builder b;
+    tk_builder_open(&b, &context->graph, TK_DEFAULT_STREAM);
+    if (record) set_key(record, tkb_random_key(&b, (int64_t)seed));
+    tk_builder_close(&b);
+    tk_graph_unlock(&context->graph);
+}
+
+static tk_node *row_of(tk_builder *b, tk_node *keys, int64_t row) {
+    tk_node *slice = tkb_slice(b, keys, TK_AXES(row, 0), TK_AXES(row + 1, 2), TK_ALL_AXES);
+    return tkb_reshape(b, slice, TK_SHAPE(2));
+}
+
+tk_node *tk_context_next_key(tk_context *context, tk_builder *b) {
+    tk_thread *record = tk_context_thread(context);
+    if (!record) return context->graph.no_memory;
+    tk_node *key = record->random_key ? record->random_key : tkb_random_key(b, 0);
+    tk_node *keys = tkb_random_split(b, key, 2);
+    set_key(record, row_of(b, keys, 0));
+    return row_of(b, keys, 1);
+}

@@ -1,0 +1,194 @@
+/* Computing one node of a plan: aliases and views by sharing memory, everything else by the
+ * device's body. */
+#include <string.h>
+
+#include "array/plan.h"
+#include "base/error.h"
+#include "runtime/trace.h"
+
+static tk_entry *operand(tk_plan *plan, const tk_entry *entry, uint32_t index) {
+    return &plan->entries.items[plan->edges.items[entry->first_input + index]];
+}
+
+static tk_status alias_operand(tk_plan *plan, tk_entry *entry, uint32_t index,
+                               tk_storage **out_storage) {
+    const tk_entry *input = operand(plan, entry, index);
+    return tk_storage_alias(input->storage, tk_node_type(input->node), out_storage);
+}
+
+static tk_status new_tuple(uint32_t count, tk_tuple_storage **out_tuple) {
+    *out_tuple = tk_calloc(1, sizeof **out_tuple + count * sizeof(tk_storage *));
+    if (!*out_tuple)
+        return tk_fail(TK_OUT_OF_MEMORY, "no memory for the record of %u arrays", count);
+    (*out_tuple)->count = count;
+    return TK_OK;
+}
+
+static tk_status step_custom(tk_plan *plan, tk_entry *entry) {
+    uint32_t count = entry->node->n_outputs, first = entry->n_inputs - count;
+    if (count == 1) return alias_operand(plan, entry, first, (tk_storage **)&entry->storage);
+    tk_tuple_storage *tuple;
+    TK_TRY(new_tuple(count, &tuple));
+    entry->storage = tuple;
+    for (uint32_t i = 0; i < count; i++)
+        TK_TRY(alias_operand(plan, entry, first + i, &tuple->parts[i]));
+    return TK_OK;
+}
+
+static tk_status step_output(tk_plan *plan, tk_entry *entry) {
+    const tk_attrs_output *attrs = tk_node_attrs(entry->node);
+    const tk_tuple_storage *tuple = operand(plan, entry, 0)->storage;
+    return tk_storage_alias(tuple->parts[attrs->index], tk_node_type(entry->node),
+                            (tk_storage **)&entry->storage);
+}
+
+/* An operand whose memory the output can take over: nobody reads it after this step. */
+static tk_storage *find_donor(tk_plan *plan, const tk_entry *entry, const tk_executor *executor) {
+    const tk_node *node = entry->node;
+    size_t bytes = (size_t)node->size * tk_dtype_size((tk_dtype)node->dtype);
+    for (uint32_t i = 0; i < entry->n_inputs; i++) {
+        const tk_entry *input = operand(plan, entry, i);
+        if (input->persists || input->uses != 1 || !executor->in_place((tk_op)node->op, (int)i))
+            continue;
+        tk_storage *storage = input->storage;
+        size_t input_bytes =
+            (size_t)input->node->size * tk_dtype_size((tk_dtype)input->node->dtype);
+        if (storage->row_major && input_bytes == bytes && input->node->size == node->size &&
+            storage->buffer->capacity > 0 && storage->buffer->data == storage->data &&
+            tk_buffer_unique(storage->buffer))
+            return storage;
+    }
+    return NULL;
+}
+
+static tk_status allocate_outputs(tk_plan *plan, tk_entry *entry, const tk_executor *executor) {
+    const tk_node *node = entry->node;
+    tk_device *device = plan->context->device;
+    if (node->n_outputs == 1) {
+        const tk_storage *donor = find_donor(plan, entry, executor);
+        if (donor)
+            return tk_storage_new(tk_buffer_retain(donor->buffer), donor->data, tk_node_type(node),
+                                  NULL, (tk_storage **)&entry->storage);
+        return tk_storage_allocate(device, tk_node_type(node), (tk_storage **)&entry->storage);
+    }
+    tk_tuple_storage *tuple;
+    TK_TRY(new_tuple(node->n_outputs, &tuple));
+    entry->storage = tuple;
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        TK_TRY(tk_storage_allocate(device, node->outputs[i], &tuple->parts[i]));
+    return TK_OK;
+}
+
+static void view_outputs(const tk_entry *entry, tk_strided *views) {
+    const tk_node *node = entry->node;
+    if (node->n_outputs == 1) {
+        tk_storage_view(entry->storage, tk_node_type(node), views);
+        return;
+    }
+    const tk_tuple_storage *tuple = entry->storage;
+    for (uint32_t i = 0; i < tuple->count; i++)
+        tk_storage_view(tuple->parts[i], node->outputs[i], &views[i]);
+}
+
+static void note_fault(tk_plan *plan, const tk_fault *fault, tk_op op) {
+    if (fault->position == INT64_MAX || plan->fault.position != INT64_MAX) return;
+    plan->fault_op = op;
+    plan->fault.index = fault->index;
+    plan->fault.length = fault->length;
+    plan->fault.position = fault->position;
+}
+
+static tk_status call_body(tk_plan *plan, tk_entry *entry, tk_body body, tk_strided *views) {
+    const tk_node *node = entry->node;
+    tk_strided *outputs = views + entry->n_inputs;
+    for (uint32_t i = 0; i < entry->n_inputs; i++) {
+        const tk_entry *input = operand(plan, entry, i);
+        tk_storage_view(input->storage, tk_node_type(input->node), &views[i]);
+    }
+    view_outputs(entry, outputs);
+    tk_fault fault = {.position = INT64_MAX};
+    tk_body_call call = {.op = (tk_op)node->op,
+                         .attrs = node->attrs,
+                         .n_inputs = (int)entry->n_inputs,
+                         .inputs = views,
+                         .n_outputs = (int)node->n_outputs,
+                         .outputs = outputs,
+                         .fault = &fault};
+    TK_TRY(body(&call));
+    note_fault(plan, &fault, call.op);
+    if (!plan->nan_trap) return TK_OK;
+    return tk_nan_check(tk_op_name(call.op), call.n_inputs, views, call.n_outputs, outputs);
+}
+
+static tk_status step_body(tk_plan *plan, tk_entry *entry) {
+    const tk_executor *executor = plan->context->executor;
+    tk_body body = executor->bodies[entry->node->op];
+    if (!body)
+        return tk_fail(TK_UNSUPPORTED, "%s has no kernel on %s", tk_op_name((tk_op)entry->node->op),
+                       executor->name);
+    TK_TRY(allocate_outputs(plan, entry, executor));
+    tk_strided few[8];
+    size_t n_views = entry->n_inputs + entry->node->n_outputs;
+    if (n_views <= 8) return call_body(plan, entry, body, few);
+    tk_strided *many = tk_malloc(n_views * sizeof *many);
+    if (!many) return tk_fail(TK_OUT_OF_MEMORY, "no memory for the operands of an op");
+    tk_status status = call_body(plan, entry, body, many);
+    tk_free(many);
+    return status;
+}
+
+static tk_status step_view(tk_plan *plan, tk_entry *entry) {
+    const tk_entry *source = operand(plan, entry, 0);
+    tk_storage *storage;
+    TK_TRY(tk_storage_view_op(entry->node, source->storage, tk_node_type(source->node), &storage));
+    entry->storage = storage;
+    return storage ? TK_OK : step_body(plan, entry);
+}
+
+static tk_status dispatch(tk_plan *plan, tk_entry *entry) {
+    switch ((tk_op)entry->node->op) {
+    case TK_OP_output:
+        return step_output(plan, entry);
+    case TK_OP_custom:
+        return step_custom(plan, entry);
+    case TK_OP_placeholder:
+    case TK_OP_stop_gradient:
+    case TK_OP_barrier:
+        return alias_operand(plan, entry, 0, (tk_storage **)&entry->storage);
+    default:
+        break;
+    }
+    return tk_node_op(entry->node)->lower == TK_LOWER_VIEW ? step_view(plan, entry)
+                                                           : step_body(plan, entry);
+}
+
+bool tk_plan_gives_up(tk_plan *plan, const tk_wait *wait) {
+    if (!wait) return false;
+    int64_t now = tk_trace_clock();
+    if (now > plan->deadline) return true;
+    if (!wait->poll || now - plan->asked < 20000000) return false;
+    plan->asked = now;
+    return wait->poll(wait->arg);
+}
+
+tk_status tk_plan_step(tk_plan *plan, tk_entry *entry) {
+    if (atomic_load_explicit(&plan->cancelled, memory_order_relaxed) ||
+        tk_plan_gives_up(plan, plan->wait))
+        return tk_fail(TK_INTERRUPTED,
+                       "the evaluation was interrupted; its arrays can be evaluated again");
+    int64_t begin = tk_trace_begin();
+    tk_status status = dispatch(plan, entry);
+    if (begin) tk_trace_end(begin, "op", tk_op_name((tk_op)entry->node->op), NULL);
+    return status;
+}
+
+void tk_fault_note(tk_fault *fault, int64_t position, int64_t index, int64_t length) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (position < fault->position) {
+        fault->position = position;
+        fault->index = index;
+        fault->length = length;
+    }
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,46 @@
+/* The memory of a node's value: a buffer, the first element's address, strides. Immutable once
+ * made. */
+#ifndef ARRAY_STORAGE_H
+#define ARRAY_STORAGE_H
+
+#include "array/context.h"
+
+typedef struct tk_storage {
+    tk_buffer *buffer;
+    char *data; /* the first element */
+    int rank;
+    bool row_major;    /* strides are those of row-major order */
+    int64_t strides[]; /* in elements */
+} tk_storage;
+
+/* A node that has several outputs has several values. */
+typedef struct tk_tuple_storage {
+    uint32_t count;
+    tk_storage *parts[];
+} tk_tuple_storage;
+
+/* Takes over the buffer's reference (drops it on failure). strides NULL: row-major. */
+tk_status tk_storage_new(tk_buffer *buffer, char *data, tk_type type, const int64_t *strides,
+                         tk_storage **out_storage);
+void tk_storage_free(tk_storage *storage); /* NULL is fine */
+
+/* New memory for a value. */
+tk_status tk_storage_allocate(tk_device *device, tk_type type, tk_storage **out_storage);
+
+/* The same value again, sharing the buffer. */
+tk_status tk_storage_alias(const tk_storage *storage, tk_type type, tk_storage **out_storage);
+
+/* The hook of tk_graph: frees node->storage. */
+void tk_storage_release_node(tk_node *node);
+
+void tk_storage_view(const tk_storage *storage, tk_type type, tk_strided *out_view);
+
+/* Whether strides are row-major for the shape (lengths of 1 and empty arrays do not matter). */
+bool tk_strides_row_major(int rank, const int64_t *shape, const int64_t *strides);
+
+/* The value of a view op on `source` without copying. *out_storage is NULL when strides cannot
+ * express it. */
+tk_status tk_storage_view_op(const tk_node *node, const tk_storage *source, tk_type source_type,
+                             tk_storage **out_storage);
+
+#endif

@@ -1,0 +1,213 @@
+/* Arrays from memory and back, and questions that need no evaluation. */
+#include <string.h>
+
+#include "array/call.h"
+#include "array/storage.h"
+#include "base/error.h"
+#include "base/half.h"
+
+/* ---- making arrays ---- */
+
+static tk_array weak_scalar(tk_context *context, tk_kind kind, double real, double imag,
+                            int64_t integer) {
+    tk_call call;
+    tk_call_open(&call, context);
+    if (!tk_call_begin(&call)) return tk_call_refuse(&call);
+    return tk_call_end(&call, tkb_weak(&call.builder, kind, real, imag, integer));
+}
+
+tk_array tk_scalar(tk_context *context, double value) {
+    return weak_scalar(context, TK_KIND_FLOAT, value, 0, 0);
+}
+
+tk_array tk_scalar_int(tk_context *context, int64_t value) {
+    return weak_scalar(context, TK_KIND_SIGNED, 0, 0, value);
+}
+
+tk_array tk_scalar_bool(tk_context *context, bool value) {
+    return weak_scalar(context, TK_KIND_BOOL, 0, 0, value);
+}
+
+tk_array tk_scalar_complex(tk_context *context, double real, double imag) {
+    return weak_scalar(context, TK_KIND_COMPLEX, real, imag, 0);
+}
+
+/* Consumes the storage. */
+static tk_node *buffer_node(tk_builder *b, tk_type type, tk_storage *storage) {
+    tk_attrs_typed attrs = {.dtype = type.dtype,
+                            .shape = {type.shape, type.rank},
+                            .serial = (int64_t)tk_graph_serial(b->graph)};
+    tk_node *node = tkb_node(b, TK_OP_buffer, 0, NULL, &attrs);
+    if (tk_node_is_error(node)) {
+        tk_storage_free(storage);
+        return node;
+    }
+    tk_node_unintern(node);
+    node->storage = storage;
+    return node;
+}
+
+static tk_array finish_buffer(tk_context *context, tk_status status, tk_type type,
+                              tk_storage *storage) {
+    tk_call call;
+    tk_call_open(&call, context);
+    call.status = status;
+    if (!tk_call_begin(&call)) {
+        if (status == TK_OK) tk_storage_free(storage);
+        return tk_call_refuse(&call);
+    }
+    return tk_call_end(&call, buffer_node(&call.builder, type, storage));
+}
+
+static tk_status check_type(const tk_context *context, tk_shape shape, tk_dtype dtype,
+                            int64_t *out_size) {
+    if (!context) return tk_fail(TK_INVALID_ARGUMENT, "the context is NULL");
+    TK_TRY(tk_context_check(context));
+    if ((unsigned)dtype >= TK_DTYPE_COUNT)
+        return tk_fail(TK_DTYPE_ERROR, "%d is no dtype", (int)dtype);
+    if (shape.count < 0) return tk_fail(TK_SHAPE_ERROR, "a shape is needed, TK_ALL_AXES was given");
+    return tk_shape_size(dtype, shape.count, shape.items, out_size);
+}
+
+tk_array tk_from_data(tk_context *context, const void *data, tk_shape shape, tk_dtype dtype) {
+    tk_storage *storage = NULL;
+    int64_t size = 0;
+    tk_type type = {dtype, (int)shape.count, shape.items};
+    tk_status status = check_type(context, shape, dtype, &size);
+    if (status == TK_OK && size > 0 && !data)
+        status = tk_fail(TK_INVALID_ARGUMENT, "data is NULL for an array of %lld elements",
+                         (long long)size);
+    if (status == TK_OK) status = tk_storage_allocate(context->device, type, &storage);
+    if (status == TK_OK && size > 0)
+        memcpy(storage->data, data, (size_t)size * tk_dtype_size(dtype));
+    return finish_buffer(context, status, type, storage);
+}
+
+/* Whether the strided array lies within `bytes`. */
+static tk_status check_extent(tk_shape shape, const int64_t *strides, tk_dtype dtype, int64_t size,
+                              size_t bytes) {
+    int64_t last = 0, span, end;
+    bool overflow = false;
+    for (int64_t i = 0; size > 0 && strides && i < shape.count; i++) {
+        if (strides[i] < 0)
+            return tk_fail(TK_INVALID_ARGUMENT,
+                           "stride %lld of axis %lld is negative: wrap the memory forwards "
+                           "and slice",
+                           (long long)strides[i], (long long)i);
+        overflow |= tk_mul_overflow_i64(strides[i], shape.items[i] - 1, &span);
+        overflow |= tk_add_overflow_i64(last, span, &last);
+    }
+    if (size > 0 && !strides) last = size - 1;
+    overflow |= tk_mul_overflow_i64(last + (size > 0), (int64_t)tk_dtype_size(dtype), &end);
+    if (overflow || (uint64_t)end > bytes)
+        return tk_fail(TK_INVALID_ARGUMENT, "the array needs %lld bytes, the memory has %zu",
+                       overflow ? -1LL : (long long)end, bytes);
+    return TK_OK;
+}
+
+tk_array tk_from_memory(tk_context *context, void *data, size_t bytes, tk_shape shape,
+                        const int64_t *strides, tk_dtype dtype, void (*release)(void *owner),
+                        void *owner) {
+    tk_storage *storage = NULL;
+    tk_buffer *buffer = NULL;
+    int64_t size = 0;
+    tk_type type = {dtype, (int)shape.count, shape.items};
+    tk_status status = check_type(context, shape, dtype, &size);
+    if (status == TK_OK) status = check_extent(shape, strides, dtype, size, bytes);
+    if (status == TK_OK && (uintptr_t)data % tk_dtype_size(dtype))
+        status =
+            tk_fail(TK_INVALID_ARGUMENT, "data is not aligned to %zu bytes", tk_dtype_size(dtype));
+    if (status == TK_OK)
+        status = tk_buffer_wrap(context->device, data, bytes, release, owner, &buffer);
+    if (status != TK_OK && release) release(owner);
+    if (status == TK_OK) status = tk_storage_new(buffer, data, type, strides, &storage);
+    return finish_buffer(context, status, type, storage);
+}
+
+/* ---- questions ---- */
+
+tk_status tk_array_status(tk_array array) {
+    if (!array.node) return tk_fail(TK_INVALID_ARGUMENT, "no array (TK_NO_ARRAY)");
+    if (!tk_node_is_error(array.node)) return TK_OK;
+    const tk_attrs_error *error = tk_node_attrs(array.node);
+    return tk_fail_again((tk_status)error->code, error->message);
+}
+
+tk_dtype tk_array_dtype(tk_array array) {
+    return array.node ? (tk_dtype)array.node->dtype : TK_FLOAT32;
+}
+int tk_array_rank(tk_array array) { return array.node ? array.node->rank : 0; }
+int64_t tk_array_size(tk_array array) { return array.node ? array.node->size : 0; }
+tk_shape tk_array_shape(tk_array array) {
+    return array.node ? tk_node_shape(array.node) : TK_SCALAR;
+}
+
+int64_t tk_array_dim(tk_array array, int axis) {
+    int rank = tk_array_rank(array);
+    if (axis < -rank || axis >= rank) return 0;
+    return array.node->shape[axis < 0 ? axis + rank : axis];
+}
+
+bool tk_array_is_evaluated(tk_array array) {
+    if (!array.node || tk_context_check(tk_array_context(array)) != TK_OK) return false;
+    tk_graph_lock(array.node->graph);
+    bool evaluated = array.node->storage && !(array.node->flags & TK_NODE_SCHEDULED);
+    tk_graph_unlock(array.node->graph);
+    return evaluated;
+}
+
+bool tk_array_same(tk_array a, tk_array b) { return a.node == b.node; }
+
+/* ---- values ---- */
+
+tk_status tk_array_view(tk_array array, tk_strided *out_view) {
+    TK_TRY(tk_eval(array));
+    tk_graph_lock(array.node->graph);
+    tk_storage_view(array.node->storage, tk_node_type(array.node), out_view);
+    tk_graph_unlock(array.node->graph);
+    return TK_OK;
+}
+
+tk_status tk_copy_out(tk_array array, void *data, size_t bytes) {
+    tk_strided from, to;
+    TK_TRY(tk_array_view(array, &from));
+    size_t needed = (size_t)from.size * tk_dtype_size(from.dtype);
+    if (bytes != needed)
+        return tk_fail(TK_INVALID_ARGUMENT, "%zu bytes given, the array has %zu", bytes, needed);
+    if (from.size == 0) return TK_OK;
+    to = from;
+    to.data = data;
+    for (int64_t stride = 1, axis = to.rank - 1; axis >= 0; axis--) {
+        to.strides[axis] = stride;
+        stride *= to.shape[axis];
+    }
+    tk_fault fault = {.position = INT64_MAX};
+    tk_body_call call = {.op = TK_OP_contiguous,
+                         .n_inputs = 1,
+                         .inputs = &from,
+                         .n_outputs = 1,
+                         .outputs = &to,
+                         .fault = &fault};
+    return tk_array_context(array)->executor->bodies[TK_OP_contiguous](&call);
+}
+
+static tk_status cast_item(tk_array array, tk_dtype dtype, void *out_value) {
+    TK_TRY(tk_array_status(array));
+    if (array.node->size != 1)
+        return tk_fail(TK_SHAPE_ERROR, "an array of %lld elements has no single value",
+                       (long long)array.node->size);
+    if (dtype == TK_FLOAT64 && array.node->dtype == TK_COMPLEX64)
+        return tk_fail(TK_DTYPE_ERROR, "a complex value is no real number: take tk_real first");
+    tk_scope scope = tk_scope_open(tk_array_context(array));
+    tk_status status = tk_copy_out(tk_astype(array, dtype), out_value, 8);
+    tk_scope_close(scope);
+    return status;
+}
+
+tk_status tk_item(tk_array array, double *out_value) {
+    return cast_item(array, TK_FLOAT64, out_value);
+}
+
+tk_status tk_item_int(tk_array array, int64_t *out_value) {
+    return cast_item(array, TK_INT64, out_value);
+}
