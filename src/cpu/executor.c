@@ -1,0 +1,53 @@
+/* The CPU's table of bodies, which the evaluator runs.
+ *
+ * Elementwise rows are filled from body_ewise.def itself: an op that has a row there has a body. */
+#include "array/executor.h"
+
+#include "cpu/body.h"
+
+static bool in_place(tk_op op, int index) {
+    if (tk_op_of(op)->lower == TK_LOWER_EWISE) return true;
+    switch (op) {
+    case TK_OP_slice_set:
+    case TK_OP_scatter:
+    case TK_OP_scatter_along:
+    case TK_OP_softmax_axes:
+        return index == 0;
+    default:
+        return false;
+    }
+}
+
+/* An op of floats has a FLOAT cell; ops of bits and truth values, which have none, follow by name.
+ */
+#define EWISE(op) [TK_OP_##op] = tk_body_ewise
+
+const tk_executor tk_cpu_executor = {
+    .name = "cpu",
+    .in_place = in_place,
+    .bodies =
+        {
+#define FLOAT(op, ...) EWISE(op),
+#include "cpu/body_ewise.def"
+#undef FLOAT
+#undef INTEGER
+#undef COMPLEX
+#undef BOOLEAN
+            EWISE(logical_not),
+            EWISE(logical_and),
+            EWISE(logical_or),
+            EWISE(bitwise_invert),
+            EWISE(bitwise_and),
+            EWISE(bitwise_or),
+            EWISE(bitwise_xor),
+            EWISE(left_shift),
+            EWISE(right_shift),
+            [TK_OP_where] = tk_body_where,
+            [TK_OP_const] = tk_body_const,
+            [TK_OP_iota] = tk_body_iota,
+            [TK_OP_astype] = tk_body_astype,
+            [TK_OP_reshape_to] = tk_body_reshape,
+            [TK_OP_contiguous] = tk_body_reshape,
+            [TK_OP_bitcast] = tk_body_bitcast,
+        },
+};
