@@ -140,11 +140,10 @@ void tk_attrs_deinit(tk_record record, void *attrs) {
     }
 }
 
-static void print_field(tk_field_kind kind, const char *at, tk_strbuf *out) {
+/* `dtype` is the record's, for bits. */
+static void print_field(tk_field_kind kind, const char *at, tk_dtype dtype, tk_strbuf *out) {
     int64_t integer;
-    double real;
     memcpy(&integer, at, 8);
-    memcpy(&real, at, 8);
     switch (kind) {
     case TK_FIELD_INT:
         tk_strbuf_printf(out, "%" PRId64, integer);
@@ -156,10 +155,10 @@ static void print_field(tk_field_kind kind, const char *at, tk_strbuf *out) {
         tk_strbuf_puts(out, tk_dtype_text((tk_dtype)integer));
         break;
     case TK_FIELD_BITS:
-        tk_strbuf_printf(out, "0x%" PRIx64, (uint64_t)integer);
+        tk_text_put_bits(out, dtype, (uint64_t)integer);
         break;
     case TK_FIELD_FLOAT:
-        tk_strbuf_printf(out, "%a", real);
+        tk_text_put_bits(out, TK_FLOAT64, (uint64_t)integer);
         break;
     case TK_FIELD_TEXT:
         tk_text_put_quoted(out, as_text(at));
@@ -176,9 +175,11 @@ static void print_field(tk_field_kind kind, const char *at, tk_strbuf *out) {
 void tk_attrs_print(tk_record record, const void *attrs, tk_strbuf *out) {
     const tk_record_info *info = &records[record];
     const char *at = attrs;
+    tk_dtype dtype = TK_FLOAT64;
     for (int i = 0; i < info->n_fields; i++) {
+        if (info->fields[i].kind == TK_FIELD_DTYPE) dtype = (tk_dtype) * (const int64_t *)(const void *)at;
         tk_strbuf_printf(out, " %s=", info->fields[i].name);
-        print_field(info->fields[i].kind, at, out);
+        print_field(info->fields[i].kind, at, dtype, out);
         at += tk_field_bytes(info->fields[i].kind);
     }
 }

@@ -61,7 +61,7 @@ static bool any_batched(const tk_batch_walk *walk, const tk_node *node, size_t n
 static size_t operands_needed(const tk_batch_walk *walk, const tk_node *node) {
     if (node->op != TK_OP_custom) return node->n_inputs;
     const tk_attrs_custom *attrs = tk_node_attrs(node);
-    const tk_custom_call *call = (const tk_custom_call *)(const void *)attrs->call;
+    const tk_custom_rules *call = (const tk_custom_rules *)(const void *)attrs->call;
     bool replaced = call && call->batch && any_batched(walk, node, (size_t)attrs->n_args);
     return replaced ? (size_t)attrs->n_args : node->n_inputs;
 }
@@ -353,7 +353,7 @@ void tk_batch_output(tk_batch *batch) {
  * the call is its results. */
 void tk_batch_custom(tk_batch *batch) {
     const tk_attrs_custom *attrs = tk_node_attrs(batch->node);
-    tk_custom_call *call = (tk_custom_call *)(void *)attrs->call;
+    tk_custom_rules *call = (tk_custom_rules *)(void *)attrs->call;
     if (operands_needed(batch->walk, batch->node) == (size_t)attrs->n_args) {
         batch->status = call->batch(call, batch);
         return;

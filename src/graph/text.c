@@ -2,9 +2,12 @@
 #include "graph/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/decimal.h"
+#include "base/half.h"
 #include "graph/node.h"
 
 void tk_text_put_list(tk_strbuf *out, const int64_t *items, int64_t count) {
@@ -25,6 +28,36 @@ void tk_text_put_quoted(tk_strbuf *out, const char *text) {
             tk_strbuf_putc(out, (char)*at);
     }
     tk_strbuf_putc(out, '"');
+}
+
+static bool is_value_of(tk_dtype dtype, double value) {
+    switch (dtype) {
+    case TK_FLOAT64: return true;
+    case TK_FLOAT16: return (double)tk_f16_to_f32(tk_f64_to_f16(value)) == value;
+    case TK_BFLOAT16: return (double)tk_bf16_to_f32(tk_f64_to_bf16(value)) == value;
+    default: return (double)(float)value == value;
+    }
+}
+
+static void put_float_bits(tk_strbuf *out, tk_dtype dtype, uint64_t bits) {
+    static const uint64_t plain_nan = 0x7ff8000000000000, sign = (uint64_t)1 << 63;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    if (isnan(value) && (bits & ~sign) == plain_nan)
+        tk_strbuf_puts(out, bits & sign ? "-nan" : "nan");
+    else if (is_value_of(dtype, value))
+        tk_decimal_put(out, dtype, value);
+    else
+        tk_strbuf_printf(out, "0x%" PRIx64, bits);
+}
+
+void tk_text_put_bits(tk_strbuf *out, tk_dtype dtype, uint64_t bits) {
+    switch (tk_dtype_kind(dtype)) {
+    case TK_KIND_BOOL: tk_strbuf_puts(out, bits ? "true" : "false"); break;
+    case TK_KIND_UNSIGNED: tk_strbuf_printf(out, "%" PRIu64, bits); break;
+    case TK_KIND_SIGNED: tk_strbuf_printf(out, "%" PRId64, (int64_t)bits); break;
+    default: put_float_bits(out, dtype, bits);
+    }
 }
 
 const char *tk_text_shape(char *text, size_t bytes, int64_t rank, const int64_t *shape) {
