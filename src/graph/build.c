@@ -225,9 +225,11 @@ tk_node *tkb_broadcast_to(tk_builder *b, tk_node *a, tk_shape shape) {
     if (tk_node_is_error(a)) return a;
     if (a->rank == shape.count &&
         (a->rank == 0 || !memcmp(a->shape, shape.items, a->rank * sizeof *a->shape)))
-        return a;
+        return tkb_astype(b, a, (tk_dtype)a->dtype);
+    tk_status status = tk_shape_check("broadcast_to", shape);
+    if (status != TK_OK) return tkb_fail(b, status);
     tk_attrs_shape attrs = {.shape = tk_axes_list(&shape)};
-    return tkb_node1(b, TK_OP_expand, a, &attrs);
+    return tkb_node1(b, TK_OP_expand, tkb_astype(b, a, (tk_dtype)a->dtype), &attrs);
 }
 
 /* Widens `shape` to take in the node's; false when they do not fit. */
@@ -297,6 +299,14 @@ tk_node *tkb_where(tk_builder *b, tk_node *condition, tk_node *x, tk_node *y) {
 
 /* ---- axes ---- */
 
+tk_status tk_shape_check(const char *what, tk_shape shape) {
+    if (shape.count < 0) return tk_fail(TK_INVALID_ARGUMENT, "%s: the list is not given", what);
+    if (shape.count > TK_MAX_RANK)
+        return tk_fail(TK_SHAPE_ERROR, "%s: a list of %lld entries, at most %d are supported", what,
+                       (long long)shape.count, TK_MAX_RANK);
+    return TK_OK;
+}
+
 tk_axes tk_axes_of(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
                    int64_t h) {
     tk_axes axes = {0, {a, b, c, d, e, f, g, h}};
@@ -350,27 +360,4 @@ tk_status tk_axes_normalize(const char *what, tk_axes axes, int rank, tk_axes *o
         if (seen >> axis & 1) result.items[result.count++] = axis;
     *out_axes = result;
     return TK_OK;
-}
-
-tk_node *tkb_random_bits(tk_builder *b, tk_node *key, tk_shape shape, int64_t width) {
-    tk_attrs_bits attrs = {.shape = tk_axes_list(&shape), .width = width};
-    return tkb_node1(b, TK_OP_random_bits, key, &attrs);
-}
-
-tk_node *tkb_gather(tk_builder *b, tk_node *a, tk_node *const *indices, size_t n_indices,
-                    tk_axes axes, tk_shape slice_sizes) {
-    tk_node *inputs[TK_MAX_RANK + 1] = {a};
-    tk_axes normal;
-    if (tk_node_is_error(a)) return a;
-    tk_status status = tk_axes_normalize_ordered("gather", axes, a->rank, &normal);
-    if (status != TK_OK) return tkb_fail(b, status);
-    if (n_indices == 0 || n_indices > TK_MAX_RANK)
-        return tkb_fail(b, tk_fail(TK_INVALID_ARGUMENT,
-                                   "gather: %zu index arrays given, expected 1 to %d", n_indices,
-                                   TK_MAX_RANK));
-    memcpy(inputs + 1, indices, n_indices * sizeof *indices);
-    if (!tkb_broadcast(b, "gather", n_indices, inputs + 1)) return inputs[1];
-    tk_attrs_gather attrs = {.axes = tk_axes_list(&normal),
-                             .slice_sizes = tk_axes_list(&slice_sizes)};
-    return tkb_node(b, TK_OP_gather, n_indices + 1, inputs, &attrs);
 }
