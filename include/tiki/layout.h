@@ -229,6 +229,9 @@ TK_API tk_status tk_layout_make_like(const tk_layout *layout, tk_layout *out);
 /* The layout whose value at a coordinate is that coordinate: strides `1@mode`. */
 TK_API tk_status tk_layout_make_identity(const tk_tuple *shape, tk_layout *out);
 
+/* The tiler of a tile's shape: `(16,_,(2,4))` is `[16:1;_;[2:1;4:1]]`, an integer n is `n:1`. */
+TK_API tk_status tk_tiler_from_shape(const tk_tuple *shape, tk_tiler *out);
+
 /* (modes[0], modes[1], ...). */
 TK_API tk_status tk_layout_concat(const tk_layout *const *modes, int count, tk_layout *out);
 
@@ -272,7 +275,7 @@ TK_API tk_status tk_layout_mode(const tk_layout *layout, int index, tk_layout *o
 TK_API tk_status tk_layout_get(const tk_layout *layout, const tk_tuple *path, tk_layout *out);
 
 /* Different coordinates, different offsets. Exact for static layouts: `*out` is then the truth,
- * found by the strides where they decide and by enumeration up to 2^24 points; TK_UNSUPPORTED
+ * found by the strides where they decide and by enumeration up to 2^22 points; TK_UNSUPPORTED
  * beyond that or with dynamic leaves. */
 TK_API tk_status tk_layout_is_injective(const tk_layout *layout, bool *out);
 

@@ -1,0 +1,231 @@
+/* Complement, and the questions about the image of a layout: injective, compact, nullspace. */
+#include <stdlib.h>
+
+#include "layout/coalesce.h"
+#include "layout/image.h"
+#include "layout/term.h"
+
+/* The largest number of points that is enumerated to look for two of one offset. */
+#define COLLISION_LIMIT ((int64_t)1 << 22)
+
+int tk_moving_leaves(const tk_layout *layout, tk_moving *out) {
+    int count = 0;
+    int64_t prefix = 1;
+    for (int i = 0; i < layout->leaf_count; i++) {
+        tk_leaf leaf = layout->leaf[i];
+        bool moves = !tk_term_is(leaf.shape, 1) && !tk_term_is(leaf.stride, 0);
+        if (moves) out[count++] = (tk_moving){leaf, prefix, i};
+        prefix = (int64_t)((uint64_t)prefix * (uint64_t)leaf.shape.value);
+    }
+    return count;
+}
+
+static int compare_moving(const void *a, const void *b) {
+    const tk_moving *x = a, *y = b;
+    tk_leaf p = x->leaf, q = y->leaf;
+    if (p.stride.kind != q.stride.kind) return p.stride.kind < q.stride.kind ? -1 : 1;
+    if (p.stride.value != q.stride.value) return p.stride.value < q.stride.value ? -1 : 1;
+    if (p.shape.value != q.shape.value) return p.shape.value < q.shape.value ? -1 : 1;
+    return x->index - y->index;
+}
+
+void tk_sort_moving(tk_moving *leaf, int count) {
+    qsort(leaf, (size_t)count, sizeof *leaf, compare_moving);
+}
+
+/* Does the leaf start at a multiple of what the leaves below it span? */
+static tk_status check_step(const tk_leaf *leaf, int index, tk_term span) {
+    if (leaf->stride.basis)
+        return tk_fail(TK_UNSUPPORTED, "stride %s of leaf %d: the complement needs integer strides",
+                       tk_term_show(leaf->stride).text, index);
+    if (leaf->stride.value < 0)
+        return tk_fail(TK_SHAPE_ERROR,
+                       "stride %lld of leaf %d: the complement needs strides that "
+                       "are not negative",
+                       (long long)leaf->stride.value, index);
+    tk_proof proof = tk_term_divides(span, leaf->stride);
+    if (proof == TK_PROVEN) return TK_OK;
+    if (proof == TK_OPEN)
+        return tk_fail(TK_UNSUPPORTED,
+                       "missing fact: %s divides %s (the span of the leaves below "
+                       "the stride of leaf %d)",
+                       tk_term_show(span).text, tk_term_show(leaf->stride).text, index);
+    if (leaf->stride.value < span.value)
+        return tk_fail(
+            TK_SHAPE_ERROR,
+            "no complement: leaf %d, %s:%s, starts inside the leaves below it, which span "
+            "%lld: at coordinate 1 of that leaf the offset is %lld",
+            index, tk_term_show(leaf->shape).text, tk_term_show(leaf->stride).text,
+            (long long)span.value, (long long)leaf->stride.value);
+    return tk_fail(TK_SHAPE_ERROR,
+                   "no complement: stride %lld of leaf %d is no multiple of %lld, the span of the "
+                   "leaves below it: offset %lld would not be reached",
+                   (long long)leaf->stride.value, index, (long long)span.value,
+                   (long long)(leaf->stride.value / span.value * span.value));
+}
+
+tk_status tk_layout_complement(const tk_layout *layout, tk_term cotarget, tk_layout *out) {
+    TK_CHECK_OUT(out);
+    TK_TRY(tk_check_layout(layout, "layout"));
+    if (cotarget.basis || cotarget.kind == TK_TERM_ANY || cotarget.value < 1)
+        return tk_fail(TK_SHAPE_ERROR, "cotarget %s: expected an integer of at least 1",
+                       tk_term_show(cotarget).text);
+    tk_moving moving[TK_LAYOUT_MAX_LEAVES];
+    tk_leaf gap[TK_LAYOUT_MAX_LEAVES + 1], kept[TK_LAYOUT_MAX_LEAVES + 1];
+    int count = tk_moving_leaves(layout, moving), gaps = 0;
+    tk_sort_moving(moving, count);
+    tk_term span = tk_term_int(1);
+    for (int i = 0; i < count; i++) {
+        TK_TRY(check_step(&moving[i].leaf, moving[i].index, span));
+        gap[gaps++] = (tk_leaf){tk_term_ceil_div(moving[i].leaf.stride, span), span};
+        TK_TRY(tk_term_mul(moving[i].leaf.shape, moving[i].leaf.stride, &span));
+    }
+    gap[gaps++] = (tk_leaf){tk_term_ceil_div(cotarget, span), span};
+    gaps = tk_coalesce_leaves(gap, gaps, false, kept);
+    tk_layout_clear(out);
+    tk_put_coalesced(out, kept, gaps);
+    return tk_layout_finish(out);
+}
+
+tk_status tk_layout_nullspace(const tk_layout *layout, tk_layout *out) {
+    TK_CHECK_OUT(out);
+    TK_TRY(tk_check_layout(layout, "layout"));
+    tk_leaf still[TK_LAYOUT_MAX_LEAVES];
+    tk_term prefix = tk_term_int(1);
+    int count = 0;
+    for (int i = 0; i < layout->leaf_count; i++) {
+        tk_leaf leaf = {layout->leaf[i].shape, prefix};
+        if (tk_term_is(layout->leaf[i].stride, 0) && !tk_term_is(leaf.shape, 1))
+            still[count++] = leaf;
+        TK_TRY(tk_term_mul(prefix, leaf.shape, &prefix));
+    }
+    tk_layout_clear(out);
+    tk_put_coalesced(out, still, count);
+    return tk_layout_finish(out);
+}
+
+/* -- Injective and compact -- */
+
+static tk_status check_static(const tk_layout *layout, const char *operation) {
+    if (tk_layout_is_static(layout)) return TK_OK;
+    return tk_fail(TK_UNSUPPORTED, "%s needs a static layout", operation);
+}
+
+/* Leaves sorted by |stride| such that each passes all that the smaller ones reach together. */
+static bool is_superincreasing(tk_moving *leaf, int count) {
+    int64_t reach = 0;
+    for (int i = 0; i < count; i++)
+        if (leaf[i].leaf.stride.value < 0) leaf[i].leaf.stride.value *= -1;
+    tk_sort_moving(leaf, count);
+    for (int i = 0; i < count; i++) {
+        if (leaf[i].leaf.stride.value <= reach) return false;
+        reach += (leaf[i].leaf.shape.value - 1) * leaf[i].leaf.stride.value;
+    }
+    return true;
+}
+
+typedef struct point {
+    int64_t offset, index;
+} point;
+
+static int compare_points(const void *a, const void *b) {
+    const point *x = a, *y = b;
+    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* All points of the moving leaves, sorted by offset: neighbours of one offset collide. */
+static tk_status search_collision(const tk_moving *leaf, int count, int64_t size,
+                                  tk_collision *out) {
+    point *points = tk_malloc((size_t)size * sizeof *points);
+    if (!points) return tk_fail(TK_OUT_OF_MEMORY, "%lld points to sort", (long long)size);
+    for (int64_t i = 0; i < size; i++) {
+        int64_t rest = i;
+        points[i] = (point){0, 0};
+        for (int j = 0; j < count; j++) {
+            int64_t digit = rest % leaf[j].leaf.shape.value;
+            points[i].offset += digit * leaf[j].leaf.stride.value;
+            points[i].index += digit * leaf[j].prefix;
+            rest /= leaf[j].leaf.shape.value;
+        }
+    }
+    qsort(points, (size_t)size, sizeof *points, compare_points);
+    out->found = false;
+    for (int64_t i = 1; i < size && !out->found; i++)
+        if (points[i].offset == points[i - 1].offset)
+            *out = (tk_collision){true, points[i - 1].index, points[i].index};
+    tk_free(points);
+    return TK_OK;
+}
+
+/* The leaves of one basis cannot meet those of another, so each basis is judged alone. */
+static tk_status find_in_basis(const tk_moving *all, int count, uint32_t basis, tk_collision *out) {
+    tk_moving leaf[TK_LAYOUT_MAX_LEAVES], sorted[TK_LAYOUT_MAX_LEAVES];
+    int kept = 0;
+    int64_t size = 1;
+    for (int i = 0; i < count; i++) {
+        if (all[i].leaf.stride.basis != basis) continue;
+        size *= all[i].leaf.shape.value;
+        leaf[kept++] = all[i];
+    }
+    memcpy(sorted, leaf, (size_t)kept * sizeof *leaf);
+    out->found = false;
+    if (is_superincreasing(sorted, kept)) return TK_OK;
+    if (size > COLLISION_LIMIT)
+        return tk_fail(TK_UNSUPPORTED,
+                       "undecided: the strides overlap, and there are more than "
+                       "%lld points to compare",
+                       (long long)COLLISION_LIMIT);
+    return search_collision(leaf, kept, size, out);
+}
+
+tk_status tk_find_collision(const tk_layout *layout, tk_collision *out) {
+    TK_TRY(check_static(layout, "a test for two coordinates of one offset"));
+    int64_t prefix = 1;
+    for (int i = 0; i < layout->leaf_count; i++) {
+        tk_leaf leaf = layout->leaf[i];
+        if (leaf.stride.value == 0 && leaf.shape.value > 1) {
+            *out = (tk_collision){true, 0, prefix};
+            return TK_OK;
+        }
+        prefix *= leaf.shape.value;
+    }
+    tk_moving moving[TK_LAYOUT_MAX_LEAVES];
+    int count = tk_moving_leaves(layout, moving);
+    out->found = false;
+    for (int i = 0; i < count && !out->found; i++) {
+        bool seen = false;
+        for (int j = 0; j < i; j++)
+            seen |= moving[j].leaf.stride.basis == moving[i].leaf.stride.basis;
+        if (!seen) TK_TRY(find_in_basis(moving, count, moving[i].leaf.stride.basis, out));
+    }
+    return TK_OK;
+}
+
+tk_status tk_layout_is_injective(const tk_layout *layout, bool *out) {
+    TK_CHECK_OUT(out);
+    TK_TRY(tk_check_layout(layout, "layout"));
+    tk_collision collision;
+    TK_TRY(tk_find_collision(layout, &collision));
+    *out = !collision.found;
+    return TK_OK;
+}
+
+tk_status tk_layout_is_compact(const tk_layout *layout, bool *out) {
+    TK_CHECK_OUT(out);
+    TK_TRY(tk_check_layout(layout, "layout"));
+    TK_TRY(check_static(layout, "a test for compactness"));
+    tk_moving moving[TK_LAYOUT_MAX_LEAVES];
+    int count = tk_moving_leaves(layout, moving);
+    tk_sort_moving(moving, count);
+    int64_t span = 1;
+    *out = true;
+    for (int i = 0; i < count && *out; i++) {
+        tk_leaf leaf = moving[i].leaf;
+        *out = !leaf.stride.basis && leaf.stride.value == span;
+        span *= leaf.shape.value;
+    }
+    for (int i = 0; i < layout->leaf_count; i++)
+        if (layout->leaf[i].stride.value == 0 && layout->leaf[i].shape.value > 1) *out = false;
+    return TK_OK;
+}

@@ -1,0 +1,303 @@
+/* Composition by the leaf rule, with the condition under which the rule is exact.
+ *
+ * Write an index into A in A's digits (one for each coalesced leaf, the last unbounded). A leaf n:s
+ * of B walks through the digits: steps that stay below a digit's extent use that digit, steps that
+ * fill it exactly go on to the next. So each leaf becomes pieces, each piece t:w moving one digit.
+ * The result is the sum of the pieces, and A(B(i)) is the sum of the digits times A's strides: the
+ * two agree everywhere if no digit ever carries, and that is so exactly if, for each digit, the
+ * pieces that move it stay below its extent together. This sum (`used`) is all that has to be kept.
+ *
+ * Rejected: checking each leaf alone, as CuTe does (wrong when leaves carry into each other, see
+ * docs/adr/0011); checking by enumeration always (slow, and no proof for dynamic leaves). Where the
+ * rule does not apply, compose_exact.c decides. */
+#include "layout/compose.h"
+#include "layout/coalesce.h"
+#include "layout/term.h"
+
+tk_status tk_pieces_put(tk_pieces *pieces, tk_term shape, tk_term stride) {
+    if (pieces->total == TK_LAYOUT_MAX_LEAVES)
+        return tk_fail(TK_OVERFLOW, "the result has more than %d leaves", TK_LAYOUT_MAX_LEAVES);
+    pieces->leaf[pieces->total].shape = shape;
+    pieces->leaf[pieces->total++].stride = stride;
+    return TK_OK;
+}
+
+static void load_digits(tk_part a, tk_digits *digits) {
+    digits->count = tk_coalesce_leaves(a.leaf, tk_tree_leaves(a.node), true, digits->leaf);
+    if (digits->count == 0) {
+        digits->leaf[0].shape = tk_term_int(1);
+        digits->leaf[0].stride = tk_term_int(0);
+        digits->count = 1;
+    }
+    digits->fixed = true;
+    for (int i = 0; i < digits->count; i++) {
+        digits->used[i] = 0;
+        digits->shared[i] = false;
+        if (digits->leaf[i].shape.kind && i + 1 < digits->count) digits->fixed = false;
+    }
+}
+
+/* Marks a piece t:weight of digit i; false if the digit could carry. */
+static inline bool use_digit(tk_digits *digits, int i, int64_t t, int64_t weight) {
+    int64_t reach;
+    return !tk_mul_overflow_i64(t - 1, weight, &reach) &&
+           !tk_add_overflow_i64(digits->used[i], reach, &digits->used[i]) &&
+           digits->used[i] < digits->leaf[i].shape.value;
+}
+
+/* The rule for static numbers; *out_exact is false where it does not apply. */
+static tk_status split_fixed(tk_digits *digits, int64_t n, int64_t s, tk_pieces *pieces,
+                             bool *out_exact) {
+    int last = digits->count - 1;
+    tk_term stride;
+    *out_exact = false;
+    for (int i = 0; i < last; i++) {
+        int64_t extent = digits->leaf[i].shape.value;
+        if (s >= extent) {
+            if (s % extent) return TK_OK;
+            s /= extent;
+            continue;
+        }
+        int64_t t = n;
+        if (s * (n - 1) >= extent) { /* cannot overflow: it is part of B's span */
+            if (extent % s) return TK_OK;
+            t = extent / s;
+            if (n % t) return TK_OK;
+        }
+        if (!use_digit(digits, i, t, s)) return TK_OK;
+        TK_TRY(tk_term_mul(tk_term_int(s), digits->leaf[i].stride, &stride));
+        TK_TRY(tk_pieces_put(pieces, tk_term_int(t), stride));
+        n /= t;
+        if (n == 1) break;
+        s = 1;
+    }
+    if (n > 1) {
+        TK_TRY(tk_term_mul(tk_term_int(s), digits->leaf[last].stride, &stride));
+        TK_TRY(tk_pieces_put(pieces, tk_term_int(n), stride));
+    }
+    *out_exact = true;
+    return TK_OK;
+}
+
+/* -- The same rule with dynamic terms: each condition is proven, refuted or open. -- */
+
+static tk_status fail_fact(tk_proof proof, tk_term left, const char *relation, tk_term right,
+                           const char *why) {
+    if (proof == TK_REFUTED)
+        return tk_fail(TK_SHAPE_ERROR, "%s %s %s does not hold: %s", tk_term_show(left).text,
+                       relation, tk_term_show(right).text, why);
+    return tk_fail(TK_UNSUPPORTED, "missing fact: %s %s %s (%s)", tk_term_show(left).text, relation,
+                   tk_term_show(right).text, why);
+}
+
+static tk_status need(tk_proof proof, tk_term left, const char *relation, tk_term right,
+                      const char *why) {
+    return proof == TK_PROVEN ? TK_OK : fail_fact(proof, left, relation, right, why);
+}
+
+/* n:s stays below the extent: (n-1)*s < extent. */
+static tk_proof stays_inside(tk_term n, tk_term s, tk_term extent) {
+    int64_t reach;
+    if (s.kind != TK_TERM_STATIC || n.kind != TK_TERM_STATIC) return TK_OPEN;
+    if (tk_mul_overflow_i64(n.value - 1, s.value, &reach)) return TK_REFUTED;
+    return tk_term_less(tk_term_int(reach), extent);
+}
+
+static tk_status claim_digit(tk_digits *digits, int i, tk_term t, tk_term weight) {
+    tk_term extent = digits->leaf[i].shape;
+    bool whole = t.kind != TK_TERM_STATIC || weight.kind != TK_TERM_STATIC;
+    if (digits->shared[i] || (whole && digits->used[i]))
+        return fail_fact(TK_OPEN, t, "and other leaves of B within", extent,
+                         "they may carry into each other");
+    digits->shared[i] = whole;
+    if (whole || use_digit(digits, i, t.value, weight.value)) return TK_OK;
+    bool open = extent.kind != TK_TERM_STATIC;
+    return fail_fact(open ? TK_OPEN : TK_REFUTED, tk_term_int(digits->used[i]), "<", extent,
+                     "leaves of B would carry into each other");
+}
+
+/* How much of n:s the digit takes. */
+static tk_status take_open(tk_term n, tk_term s, tk_term extent, tk_term *out) {
+    if (stays_inside(n, s, extent) == TK_PROVEN) {
+        *out = n;
+        return TK_OK;
+    }
+    TK_TRY(need(tk_term_divides(s, extent), s, "divides", extent,
+                "a stride of B must divide the extent of A it starts in"));
+    tk_term fill = tk_term_ceil_div(extent, s);
+    TK_TRY(need(tk_term_divides(fill, n), fill, "divides", n,
+                "a leaf of B must fill the extent of A it leaves"));
+    *out = fill;
+    return TK_OK;
+}
+
+static tk_status split_open(tk_digits *digits, tk_term n, tk_term s, tk_pieces *pieces) {
+    int last = digits->count - 1;
+    tk_term stride, t;
+    for (int i = 0; i < last && !tk_term_is(n, 1); i++) {
+        tk_term extent = digits->leaf[i].shape;
+        tk_proof below = tk_term_less(s, extent);
+        if (below == TK_REFUTED || tk_term_divides(extent, s) == TK_PROVEN) {
+            TK_TRY(need(tk_term_divides(extent, s), extent, "divides", s,
+                        "a stride of B that passes an extent of A must be a multiple of it"));
+            s = tk_term_ceil_div(s, extent);
+            continue;
+        }
+        TK_TRY(need(below, s, "<", extent, "does the leaf of B start inside this leaf of A?"));
+        TK_TRY(take_open(n, s, extent, &t));
+        TK_TRY(claim_digit(digits, i, t, s));
+        TK_TRY(tk_term_mul(s, digits->leaf[i].stride, &stride));
+        TK_TRY(tk_pieces_put(pieces, t, stride));
+        n = tk_term_same(n, t) ? tk_term_int(1) : tk_term_ceil_div(n, t);
+        s = tk_term_int(1);
+    }
+    if (tk_term_is(n, 1)) return TK_OK;
+    TK_TRY(tk_term_mul(s, digits->leaf[last].stride, &stride));
+    return tk_pieces_put(pieces, n, stride);
+}
+
+/* -- One group of leaves -- */
+
+static tk_status check_direction(const tk_digits *digits, const tk_leaf *leaf, int index) {
+    if (leaf->stride.kind != TK_TERM_STATIC || leaf->stride.value >= 0 || digits->count == 1)
+        return TK_OK;
+    return tk_fail(
+        TK_SHAPE_ERROR,
+        "stride %lld of leaf %d of B: at coordinate 1 of that leaf B is %lld, before the "
+        "first index of A",
+        (long long)leaf->stride.value, index, (long long)leaf->stride.value);
+}
+
+static tk_status split_leaf(tk_digits *digits, const tk_leaf *leaf, tk_pieces *pieces,
+                            bool *out_exact) {
+    tk_term n = leaf->shape, s = leaf->stride;
+    s.basis = 0;
+    *out_exact = true;
+    if (digits->count == 1) {
+        TK_TRY(tk_term_mul(s, digits->leaf[0].stride, &s));
+        return tk_pieces_put(pieces, n, s);
+    }
+    if (digits->fixed && n.kind == TK_TERM_STATIC && s.kind == TK_TERM_STATIC)
+        return split_fixed(digits, n.value, s.value, pieces, out_exact);
+    return split_open(digits, n, s, pieces);
+}
+
+/* All leaves of B whose stride has this basis, against the part of A that it names. */
+static tk_status compose_group(tk_part a, tk_part b, int leaves, uint32_t basis,
+                               tk_pieces *pieces) {
+    tk_digits digits;
+    load_digits(a, &digits);
+    bool exact = true;
+    for (int i = 0; i < leaves && exact; i++) {
+        if (!tk_leaf_moves(&b.leaf[i], basis)) continue;
+        TK_TRY(check_direction(&digits, &b.leaf[i], i));
+        pieces->first[i] = (uint8_t)pieces->total;
+        TK_TRY(split_leaf(&digits, &b.leaf[i], pieces, &exact));
+        pieces->count[i] = (uint8_t)(pieces->total - pieces->first[i]);
+    }
+    return exact ? TK_OK : tk_compose_exactly(&digits, b, basis, pieces);
+}
+
+/* The mode of A that a basis vector of B names. */
+static tk_status find_target(tk_part a, uint32_t basis, tk_part *out) {
+    for (int depth = 0; basis >> (TK_BASIS_BITS * depth); depth++) {
+        int mode = (int)(basis >> (TK_BASIS_BITS * depth) & 63) - 1;
+        if (mode >= tk_part_rank(a))
+            return tk_fail(TK_SHAPE_ERROR,
+                           "a stride of B names mode %d at level %d: A has %d modes "
+                           "there",
+                           mode, depth, tk_part_rank(a));
+        a = tk_part_mode(a, mode);
+    }
+    *out = a;
+    return TK_OK;
+}
+
+/* Two bases of which one is the beginning of the other would add a number to a tuple. */
+static tk_status check_bases(const tk_leaf *leaf, int leaves, uint32_t basis) {
+    for (int i = 0; i < leaves; i++) {
+        uint32_t other = leaf[i].stride.basis, longer = other > basis ? other : basis;
+        uint32_t shorter = other > basis ? basis : other, mask = 0;
+        if (other == basis || !tk_leaf_moves(&leaf[i], other)) continue;
+        while (shorter & ~mask) mask = mask << TK_BASIS_BITS | 63;
+        if ((longer & mask) == shorter)
+            return tk_fail(TK_SHAPE_ERROR, "the strides of B mix a coordinate with the modes "
+                                           "inside it");
+    }
+    return TK_OK;
+}
+
+/* B's tree with each leaf replaced by its pieces. */
+static void put_pieces(tk_part b, const tk_pieces *pieces, tk_layout *out) {
+    const uint8_t *node = b.node;
+    int leaf = 0;
+    for (int open = 1; open > 0; node++) {
+        open += tk_node_children(*node) - 1;
+        if (*node != TK_NODE_LEAF) {
+            tk_put_node(out, *node);
+            continue;
+        }
+        int first = pieces->first[leaf], count = pieces->count[leaf];
+        if (count > 1) tk_put_node(out, (uint8_t)count);
+        for (int i = first; i < first + count; i++)
+            tk_put_leaf(out, pieces->leaf[i].shape, pieces->leaf[i].stride);
+        leaf++;
+    }
+}
+
+static tk_status compose_part(tk_part a, tk_part b, tk_layout *out) {
+    int leaves = tk_tree_leaves(b.node);
+    tk_pieces pieces;
+    bool done[TK_LAYOUT_MAX_LEAVES];
+    pieces.total = 0;
+    for (int i = 0; i < leaves; i++) {
+        tk_leaf leaf = b.leaf[i];
+        done[i] = !tk_leaf_moves(&leaf, leaf.stride.basis);
+        if (!done[i]) continue;
+        pieces.first[i] = (uint8_t)pieces.total;
+        pieces.count[i] = 1;
+        TK_TRY(tk_pieces_put(&pieces, leaf.shape, tk_term_int(0)));
+    }
+    for (int i = 0; i < leaves; i++) {
+        if (done[i]) continue;
+        uint32_t basis = b.leaf[i].stride.basis;
+        tk_part target = a;
+        if (basis) {
+            TK_TRY(check_bases(b.leaf, leaves, basis));
+            TK_TRY(find_target(a, basis, &target));
+        }
+        TK_TRY(compose_group(target, b, leaves, basis, &pieces));
+        for (int j = i; j < leaves; j++) done[j] |= b.leaf[j].stride.basis == basis;
+    }
+    put_pieces(b, &pieces, out);
+    return TK_OK;
+}
+
+/* -- By mode -- */
+
+static tk_status compose_mode(tk_part a, tk_part b, tk_layout *out) {
+    if (*b.node == TK_NODE_ANY) {
+        tk_put_part(out, a);
+        return TK_OK;
+    }
+    if (!tk_node_is_list(*b.node)) return compose_part(a, b, out);
+    int modes = tk_node_children(*b.node), rank = tk_part_rank(a);
+    if (modes > rank)
+        return tk_fail(TK_SHAPE_ERROR, "a tiler of %d modes for a layout of %d", modes, rank);
+    tk_put_node(out, (uint8_t)modes);
+    b = tk_part_first(b);
+    for (int i = 0; i < modes; i++, b = tk_part_next(b)) {
+        tk_status status = compose_mode(tk_part_mode(a, i), b, out);
+        if (status != TK_OK) return tk_fail_within(status, "mode %d", i);
+    }
+    return TK_OK;
+}
+
+tk_status tk_layout_composition(const tk_layout *a, const tk_tiler *b, tk_layout *out) {
+    TK_CHECK_OUT(out);
+    TK_TRY(tk_check_layout(a, "A"));
+    if (!b) return tk_fail(TK_INVALID_ARGUMENT, "B is a null pointer");
+    tk_layout_clear(out);
+    TK_TRY(compose_mode(tk_part_of(a), tk_part_of(b), out));
+    return tk_layout_finish(out);
+}

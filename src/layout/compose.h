@@ -1,0 +1,40 @@
+/* What the two halves of composition share: the leaf rule (compose.c) and the exact decision that
+ * is asked when the rule does not apply (compose_exact.c). Private. */
+#ifndef LAYOUT_COMPOSE_H
+#define LAYOUT_COMPOSE_H
+
+#include "layout/tree.h"
+
+/* The left operand, coalesced: the digits that an index is written in. The last one is unbounded.
+ */
+typedef struct tk_digits {
+    int count;
+    bool fixed; /* all extents static */
+    tk_leaf leaf[TK_LAYOUT_MAX_LEAVES];
+    int64_t used[TK_LAYOUT_MAX_LEAVES]; /* the largest digit that leaves of B reach together */
+    bool shared[TK_LAYOUT_MAX_LEAVES];  /* a dynamic leaf fills the digit: no other may enter */
+} tk_digits;
+
+/* The leaves that each leaf of B became, in B's order. */
+typedef struct tk_pieces {
+    int total;
+    uint8_t first[TK_LAYOUT_MAX_LEAVES];
+    uint8_t count[TK_LAYOUT_MAX_LEAVES];
+    tk_leaf leaf[TK_LAYOUT_MAX_LEAVES];
+} tk_pieces;
+
+/* Appends a leaf; TK_OVERFLOW when there are too many. */
+tk_status tk_pieces_put(tk_pieces *pieces, tk_term shape, tk_term stride);
+
+/* Decides the composition of static `digits` with those leaves of B whose stride has this basis,
+ * and fills their pieces anew. An error if there is no layout, with a coordinate that shows it. */
+tk_status tk_compose_exactly(const tk_digits *digits, tk_part b, uint32_t basis, tk_pieces *pieces);
+
+/* Does a leaf of B belong to the group of this basis? Leaves that do not move belong to none. */
+static inline bool tk_leaf_moves(const tk_leaf *leaf, uint32_t basis) {
+    return leaf->stride.basis == basis &&
+           (leaf->stride.value != 0 || leaf->stride.kind != TK_TERM_STATIC) &&
+           (leaf->shape.value != 1 || leaf->shape.kind != TK_TERM_STATIC);
+}
+
+#endif
