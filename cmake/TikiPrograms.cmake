@@ -1,6 +1,6 @@
 # The command build/bin/tiki, the benches and the examples.
 file(GLOB cli_sources CONFIGURE_DEPENDS src/cli/*.c)
-if(cli_sources)
+if(EXISTS ${PROJECT_SOURCE_DIR}/src/cli/main.c)
   add_executable(tiki_cli ${cli_sources})
   set_target_properties(tiki_cli PROPERTIES OUTPUT_NAME tiki INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   target_include_directories(tiki_cli PRIVATE src)
@@ -9,7 +9,7 @@ endif()
 
 # What `make` builds: everything a user of the library needs and nothing else.
 add_custom_target(core DEPENDS tiki tiki_static tiki_headers)
-if(cli_sources)
+if(EXISTS ${PROJECT_SOURCE_DIR}/src/cli/main.c)
   add_dependencies(core tiki_cli)
 endif()
 
