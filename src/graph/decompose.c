@@ -92,8 +92,7 @@ static void norm_vjp(tk_builder *b, const tk_attrs_norm *attrs, tk_node *const *
  */
 static tk_node *rope_positions(tk_builder *b, const tk_node *x, tk_node *offset, tk_dtype dtype) {
     int64_t length = x->shape[x->rank - 2];
-    tk_attrs_iota attrs = {.dtype = TK_INT64, .shape = {&length, 1}, .axis = 0, .step = 1};
-    tk_node *rows = tkb_reshape(b, tkb_node(b, TK_OP_iota, 0, NULL, &attrs), TK_SHAPE(length, 1));
+    tk_node *rows = tkb_iota_int(b, TK_INT64, TK_SHAPE(length, 1), 0, 0, 1);
     tk_node *start = tkb_astype(b, offset, TK_INT64);
     if (offset->rank) {
         tk_shape shape = {.count = x->rank};
@@ -195,14 +194,8 @@ static tk_node *shared(tk_builder *b, const attention_shape *s, tk_node *a) {
 /* [L, S]: query i sees key j when j <= i + S - L. */
 static tk_node *causal_mask(tk_builder *b, const attention_shape *s) {
     tk_shape shape = TK_SHAPE(s->queries, s->keys);
-    tk_attrs_iota row = {.dtype = TK_INT64,
-                         .shape = tk_axes_list(&shape),
-                         .axis = 0,
-                         .start = (uint64_t)(s->keys - s->queries),
-                         .step = 1};
-    tk_attrs_iota column = {.dtype = TK_INT64, .shape = tk_axes_list(&shape), .axis = 1, .step = 1};
-    return tkb_less_equal(b, tkb_node(b, TK_OP_iota, 0, NULL, &column),
-                          tkb_node(b, TK_OP_iota, 0, NULL, &row));
+    tk_node *column = tkb_iota_int(b, TK_INT64, shape, 1, 0, 1);
+    return tkb_less_equal(b, column, tkb_iota_int(b, TK_INT64, shape, 0, s->keys - s->queries, 1));
 }
 
 /* scale q k' + mask as [B, Hk, G, L, S]; -inf where a key is excluded. */

@@ -6,11 +6,14 @@
 #include "base/error.h"
 
 static bool may_depend(const tk_node *node, void *arg) {
-    (void)arg;
-    return node->trace != 0;
+    const tk_flow *flow = arg;
+    if (node->trace == 0) return false;
+    for (const tk_flow *outer = flow->outer; outer; outer = outer->outer)
+        if (tk_node_map_get(&outer->map, node) != TK_NODE_ABSENT) return false;
+    return true;
 }
 
-static bool add_end(tk_flow *flow, tk_node *node) {
+static bool add_wrt(tk_flow *flow, tk_node *node) {
     if (tk_node_map_get(&flow->map, node) != TK_NODE_ABSENT) return true;
     return tk_node_map_put(&flow->map, node, (uint32_t)flow->order.count) &&
            tk_vec_push(&flow->order, node);
@@ -47,7 +50,7 @@ static bool flow_fill(tk_flow *flow, size_t n_wrt, tk_node *const *wrt) {
         const tk_node *node = flow->order.items[i];
         flow->first[i] = n_values;
         n_values += node->n_outputs;
-        if (i < flow->n_ends) continue;
+        if (i < flow->n_wrt) continue;
         flow->active[i] = is_active(flow, node);
         if (flow->n_inputs < node->n_inputs) flow->n_inputs = node->n_inputs;
     }
@@ -55,18 +58,16 @@ static bool flow_fill(tk_flow *flow, size_t n_wrt, tk_node *const *wrt) {
     return flow->values != NULL;
 }
 
-tk_status tk_flow_init(tk_flow *flow, size_t n_outputs, tk_node *const *outputs, size_t n_wrt,
-                       tk_node *const *wrt, size_t n_stops, tk_node *const *stops) {
-    *flow = (tk_flow){0};
+tk_status tk_flow_init(tk_flow *flow, const tk_flow *outer, size_t n_outputs,
+                       tk_node *const *outputs, size_t n_wrt, tk_node *const *wrt) {
+    *flow = (tk_flow){.outer = outer};
+    TK_TRY(tk_flow_check(n_outputs, outputs));
     bool ok = true;
-    for (size_t i = 0; ok && i < n_wrt; i++) ok = add_end(flow, wrt[i]);
-    for (size_t i = 0; ok && i < n_stops; i++) ok = add_end(flow, stops[i]);
-    flow->n_ends = flow->order.count;
-    tk_status status =
-        ok ? tk_walk_order(n_outputs, outputs, may_depend, NULL, &flow->order, &flow->map)
-           : TK_OUT_OF_MEMORY;
-    if (status == TK_OK && !flow_fill(flow, n_wrt, wrt)) status = TK_OUT_OF_MEMORY;
-    if (status == TK_OK) return TK_OK;
+    for (size_t i = 0; ok && i < n_wrt; i++) ok = add_wrt(flow, wrt[i]);
+    flow->n_wrt = flow->order.count;
+    tk_status status = TK_OUT_OF_MEMORY;
+    if (ok) status = tk_walk_order(n_outputs, outputs, may_depend, flow, &flow->order, &flow->map);
+    if (status == TK_OK && flow_fill(flow, n_wrt, wrt)) return TK_OK;
     tk_flow_deinit(flow);
     return tk_fail(TK_OUT_OF_MEMORY, "no memory to differentiate");
 }
@@ -89,4 +90,17 @@ tk_node **tk_flow_value(tk_flow *flow, const tk_node *node, int64_t output) {
 tk_status tk_flow_error(const tk_node *error) {
     const tk_attrs_error *attrs = tk_node_attrs(error);
     return tk_fail_again((tk_status)attrs->code, attrs->message);
+}
+
+tk_status tk_flow_check(size_t count, tk_node *const *nodes) {
+    for (size_t i = 0; i < count; i++)
+        if (nodes[i] && tk_node_is_error(nodes[i])) return tk_flow_error(nodes[i]);
+    return TK_OK;
+}
+
+tk_node *tkb_stand_in(tk_builder *b, tk_node *node) {
+    tk_attrs_placeholder attrs = {.dtype = node->dtype,
+                                  .shape = {node->shape, node->rank},
+                                  .serial = (int64_t)tk_graph_serial(b->graph)};
+    return tkb_node1(b, TK_OP_placeholder, node, &attrs);
 }

@@ -68,7 +68,7 @@ static tk_status reverse_rule(jvp *j, tk_node *node, uint32_t i, tk_node *cotang
                      .cotangents = &cotangent,
                      .needed = j->needed,
                      .grads = j->grads};
-    return tk_vjp_apply(&v);
+    return tk_vjp_apply(&v, &j->flow);
 }
 
 static tk_status symmetric(jvp *j, tk_node *node, tk_node **out_tangent) {
@@ -92,31 +92,35 @@ static tk_status make_cotangent(jvp *j, const tk_node *node, tk_node **out_u) {
     return TK_OK;
 }
 
-/* Rules are made of the application and its operands, so the walk need not go below them. */
 static tk_status transposed(jvp *j, tk_node *node, tk_node **out_tangent) {
     tk_node *u, *part;
     TK_TRY(make_cotangent(j, node, &u));
-    size_t n_stops = node->n_inputs;
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (!j->tangents[i]) continue;
         TK_TRY(reverse_rule(j, node, i, u));
         if (!j->grads[i]) continue;
-        tk_node *grad = j->grads[i];
-        memcpy(j->grads, node->inputs, n_stops * sizeof(tk_node *));
-        j->grads[n_stops] = node;
-        TK_TRY(
-            tk_vjp_between(j->b, 1, &grad, &j->tangents[i], 1, &u, n_stops + 1, j->grads, &part));
+        TK_TRY(tk_vjp_inside(j->b, &j->flow, 1, &j->grads[i], &j->tangents[i], 1, &u, &part));
         *out_tangent = plus(j->b, *out_tangent, part);
     }
     return TK_OK;
 }
 
+/* Stand-ins for the operands that have a tangent: see flow.h. */
 static tk_status through_parts(jvp *j, tk_node *node, tk_node **out_tangents) {
-    tk_node *parts[TK_MAX_OUTPUTS];
-    assert(node->n_outputs <= TK_MAX_OUTPUTS);
-    TK_TRY(tkb_decompose(j->b, node, node->inputs, parts));
-    return tk_jvp_between(j->b, node->n_inputs, node->inputs, j->tangents, node->n_outputs, parts,
-                          out_tangents);
+    tk_node *parts[TK_MAX_OUTPUTS], *inputs[TK_MAX_OPERANDS];
+    tk_node *wrt[TK_MAX_OPERANDS], *tangents[TK_MAX_OPERANDS];
+    size_t n_wrt = 0;
+    assert(node->n_inputs <= TK_MAX_OPERANDS && node->n_outputs <= TK_MAX_OUTPUTS);
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        inputs[i] = j->tangents[i] ? tkb_stand_in(j->b, node->inputs[i]) : node->inputs[i];
+        if (!j->tangents[i]) continue;
+        tangents[n_wrt] = j->tangents[i];
+        wrt[n_wrt++] = inputs[i];
+    }
+    TK_TRY(tk_flow_check(n_wrt, wrt));
+    TK_TRY(tkb_decompose(j->b, node, inputs, parts));
+    return tk_jvp_inside(j->b, &j->flow, n_wrt, wrt, tangents, node->n_outputs, parts,
+                         out_tangents);
 }
 
 static tk_custom_rules *call_of(const tk_node *node) {
@@ -179,7 +183,7 @@ static void mark_wanted(jvp *j, size_t n_outputs, tk_node *const *outputs) {
         uint32_t at = tk_node_map_get(&flow->map, outputs[i]);
         if (at != TK_NODE_ABSENT) j->wanted[at] = flow->active[at];
     }
-    for (size_t at = flow->order.count; at-- > flow->n_ends;) {
+    for (size_t at = flow->order.count; at-- > flow->n_wrt;) {
         const tk_node *node = flow->order.items[at];
         if (!j->wanted[at]) continue;
         uint32_t count = node->n_inputs;
@@ -235,24 +239,18 @@ static tk_status walk_forward(jvp *j, size_t n_wrt, tk_node *const *wrt, tk_node
         if (slot && tangents[i]) *slot = tangents[i];
     }
     mark_wanted(j, n_outputs, outputs);
-    for (size_t at = j->flow.n_ends; at < j->flow.order.count; at++)
+    for (size_t at = j->flow.n_wrt; at < j->flow.order.count; at++)
         if (j->wanted[at]) TK_TRY(step(j, (uint32_t)at));
     for (size_t i = 0; i < n_outputs; i++) out_tangents[i] = tangent_of(j, outputs[i], 0);
     return TK_OK;
 }
 
-static tk_status first_error(size_t count, tk_node *const *nodes) {
-    for (size_t i = 0; i < count; i++)
-        if (nodes[i] && tk_node_is_error(nodes[i])) return tk_flow_error(nodes[i]);
-    return TK_OK;
-}
-
-tk_status tk_jvp_between(tk_builder *b, size_t n_wrt, tk_node *const *wrt, tk_node *const *tangents,
-                         size_t n_outputs, tk_node *const *outputs, tk_node **out_tangents) {
-    TK_TRY(first_error(n_outputs, outputs));
-    TK_TRY(first_error(n_wrt, tangents));
+tk_status tk_jvp_inside(tk_builder *b, const tk_flow *outer, size_t n_wrt, tk_node *const *wrt,
+                        tk_node *const *tangents, size_t n_outputs, tk_node *const *outputs,
+                        tk_node **out_tangents) {
+    TK_TRY(tk_flow_check(n_wrt, tangents));
     jvp j = {.b = b};
-    TK_TRY(tk_flow_init(&j.flow, n_outputs, outputs, n_wrt, wrt, 0, NULL));
+    TK_TRY(tk_flow_init(&j.flow, outer, n_outputs, outputs, n_wrt, wrt));
     tk_status status = walk_forward(&j, n_wrt, wrt, tangents, n_outputs, outputs, out_tangents);
     if (j.trace) tk_trace_close(b->graph, j.trace);
     tk_free(j.wanted);
@@ -265,5 +263,5 @@ tk_status tk_jvp_between(tk_builder *b, size_t n_wrt, tk_node *const *wrt, tk_no
 
 tk_status tk_jvp_run(tk_builder *b, size_t n_wrt, tk_node *const *wrt, tk_node *const *tangents,
                      size_t n_outputs, tk_node *const *outputs, tk_node **out_tangents) {
-    return tk_jvp_between(b, n_wrt, wrt, tangents, n_outputs, outputs, out_tangents);
+    return tk_jvp_inside(b, NULL, n_wrt, wrt, tangents, n_outputs, outputs, out_tangents);
 }

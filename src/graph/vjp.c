@@ -79,36 +79,26 @@ static tk_status walk_back(tk_vjp_walk *walk, size_t n_outputs, tk_node *const *
     if (!walk->needed || !walk->grads)
         return tk_fail(TK_OUT_OF_MEMORY, "no memory to differentiate");
     for (size_t i = 0; i < n_outputs; i++) add_cotangent(walk, outputs[i], 0, cotangents[i]);
-    for (size_t at = flow->order.count; at-- > flow->n_ends && walk->status == TK_OK;)
+    for (size_t at = flow->order.count; at-- > flow->n_wrt && walk->status == TK_OK;)
         if (flow->active[at]) apply_rule(walk, (uint32_t)at);
     return walk->status;
 }
 
-static tk_status first_error(size_t count, tk_node *const *nodes) {
-    for (size_t i = 0; i < count; i++)
-        if (nodes[i] && tk_node_is_error(nodes[i])) return tk_flow_error(nodes[i]);
-    return TK_OK;
-}
-
-/* Takes each value once, so that equal wrt nodes do not get it twice. */
-static tk_status take_grads(tk_vjp_walk *walk, size_t n_wrt, tk_node *const *wrt, tk_node **grads) {
+static void take_grads(tk_vjp_walk *walk, size_t n_wrt, tk_node *const *wrt, tk_node **grads) {
     for (size_t i = 0; i < n_wrt; i++) {
         tk_node **slot = tk_flow_value(&walk->flow, wrt[i], 0);
         grads[i] = slot ? *slot : NULL;
-        if (slot) *slot = NULL;
     }
-    return first_error(n_wrt, grads);
 }
 
-tk_status tk_vjp_between(tk_builder *b, size_t n_outputs, tk_node *const *outputs,
-                         tk_node *const *cotangents, size_t n_wrt, tk_node *const *wrt,
-                         size_t n_stops, tk_node *const *stops, tk_node **grads) {
-    TK_TRY(first_error(n_outputs, outputs));
-    TK_TRY(first_error(n_outputs, cotangents));
+tk_status tk_vjp_inside(tk_builder *b, const tk_flow *outer, size_t n_outputs,
+                        tk_node *const *outputs, tk_node *const *cotangents, size_t n_wrt,
+                        tk_node *const *wrt, tk_node **grads) {
     tk_vjp_walk walk = {.b = b};
-    TK_TRY(tk_flow_init(&walk.flow, n_outputs, outputs, n_wrt, wrt, n_stops, stops));
+    TK_TRY(tk_flow_init(&walk.flow, outer, n_outputs, outputs, n_wrt, wrt));
     tk_status status = walk_back(&walk, n_outputs, outputs, cotangents);
-    if (status == TK_OK) status = take_grads(&walk, n_wrt, wrt, grads);
+    take_grads(&walk, n_wrt, wrt, grads);
+    if (status == TK_OK) status = tk_flow_check(n_wrt, grads);
     tk_free(walk.needed);
     tk_free(walk.grads);
     tk_flow_deinit(&walk.flow);
@@ -118,16 +108,16 @@ tk_status tk_vjp_between(tk_builder *b, size_t n_outputs, tk_node *const *output
 tk_status tk_vjp_run(tk_builder *b, size_t n_outputs, tk_node *const *outputs,
                      tk_node *const *cotangents, size_t n_wrt, tk_node *const *wrt,
                      tk_node **grads) {
-    return tk_vjp_between(b, n_outputs, outputs, cotangents, n_wrt, wrt, 0, NULL, grads);
+    return tk_vjp_inside(b, NULL, n_outputs, outputs, cotangents, n_wrt, wrt, grads);
 }
 
-tk_status tk_vjp_apply(tk_vjp_rule *v) {
-    tk_vjp_walk walk = {.b = v->b};
+tk_status tk_vjp_apply(tk_vjp_rule *v, const tk_flow *outer) {
+    tk_vjp_walk walk = {.b = v->b, .flow = {.outer = outer}};
     v->walk = &walk;
     for (uint32_t i = 0; i < v->node->n_inputs; i++) v->grads[i] = NULL;
     tk_node_op(v->node)->vjp(v);
     TK_TRY(walk.status);
-    return first_error(v->node->n_inputs, v->grads);
+    return tk_flow_check(v->node->n_inputs, v->grads);
 }
 
 /* ---- rules about the walk ---- */
@@ -168,25 +158,27 @@ void tk_vjp_custom(tk_vjp_rule *v) {
         v->grads[attrs->n_args + i] = v->cotangents[i];
 }
 
-static tk_status grads_of_parts(tk_vjp_rule *v, tk_node **parts) {
-    TK_TRY(tkb_decompose(v->b, v->node, v->inputs, parts));
-    uint32_t n_wrt = 0;
+/* Stand-ins for the operands that need a gradient: see flow.h. */
+static tk_status grads_of_parts(tk_vjp_rule *v) {
+    tk_node *parts[TK_MAX_OUTPUTS], *inputs[TK_MAX_OPERANDS];
     tk_node *wrt[TK_MAX_OPERANDS], *grads[TK_MAX_OPERANDS];
-    uint32_t operand[TK_MAX_OPERANDS];
+    uint32_t n_wrt = 0, operand[TK_MAX_OPERANDS];
+    assert(v->node->n_inputs <= TK_MAX_OPERANDS && v->node->n_outputs <= TK_MAX_OUTPUTS);
     for (uint32_t i = 0; i < v->node->n_inputs; i++) {
+        inputs[i] = v->needed[i] ? tkb_stand_in(v->b, v->inputs[i]) : v->inputs[i];
         if (!v->needed[i]) continue;
         operand[n_wrt] = i;
-        wrt[n_wrt++] = v->inputs[i];
+        wrt[n_wrt++] = inputs[i];
     }
-    TK_TRY(tk_vjp_between(v->b, v->node->n_outputs, parts, v->cotangents, n_wrt, wrt,
-                          v->node->n_inputs, v->inputs, grads));
+    TK_TRY(tk_flow_check(n_wrt, wrt));
+    TK_TRY(tkb_decompose(v->b, v->node, inputs, parts));
+    TK_TRY(tk_vjp_inside(v->b, &v->walk->flow, v->node->n_outputs, parts, v->cotangents, n_wrt, wrt,
+                         grads));
     for (uint32_t i = 0; i < n_wrt; i++) v->grads[operand[i]] = grads[i];
     return TK_OK;
 }
 
 void tk_vjp_decompose(tk_vjp_rule *v) {
-    tk_node *parts[TK_MAX_OUTPUTS];
-    assert(v->node->n_inputs <= TK_MAX_OPERANDS && v->node->n_outputs <= TK_MAX_OUTPUTS);
-    tk_status status = grads_of_parts(v, parts);
+    tk_status status = grads_of_parts(v);
     if (status != TK_OK) tk_vjp_fail(v, status);
 }

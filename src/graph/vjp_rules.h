@@ -3,6 +3,7 @@
 #ifndef GRAPH_VJP_RULES_H
 #define GRAPH_VJP_RULES_H
 
+#include "graph/build_pieces.h"
 #include "graph/vjp.h"
 
 static inline bool tk_is_complex(const tk_node *node) {
@@ -44,9 +45,6 @@ void tk_vjp_refuse(tk_vjp_rule *v);
 
 /* Positions 0, 1, ... along an axis, as an integer array of a shape. */
 tk_node *tkb_positions(tk_builder *b, tk_shape shape, int axis);
-
-/* Elements from..to-1 of one axis. */
-tk_node *tkb_range(tk_builder *b, tk_node *a, int axis, int64_t from, int64_t to);
 
 /* Two arrays one after the other along an axis. */
 tk_node *tkb_join2(tk_builder *b, tk_node *a, tk_node *c, int axis);

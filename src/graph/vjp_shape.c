@@ -3,8 +3,7 @@
 
 tk_node *tkb_positions(tk_builder *b, tk_shape shape, int axis) {
     tk_dtype dtype = shape.items[axis] > INT32_MAX ? TK_INT64 : TK_INT32;
-    tk_attrs_iota attrs = {.dtype = dtype, .shape = tk_axes_list(&shape), .axis = axis, .step = 1};
-    return tkb_node(b, TK_OP_iota, 0, NULL, &attrs);
+    return tkb_iota_int(b, dtype, shape, axis, 0, 1);
 }
 
 static tk_axes filled(int64_t count, int64_t value) {
@@ -16,16 +15,6 @@ static tk_axes filled(int64_t count, int64_t value) {
 static tk_node *take_box(tk_builder *b, tk_node *a, tk_list start, tk_list step, tk_list shape) {
     tk_attrs_slice attrs = {.start = start, .step = step, .shape = shape};
     return tkb_node1(b, TK_OP_slice_by, a, &attrs);
-}
-
-tk_node *tkb_range(tk_builder *b, tk_node *a, int axis, int64_t from, int64_t to) {
-    if (tk_node_is_error(a)) return a;
-    tk_axes start = filled(a->rank, 0), step = filled(a->rank, 1);
-    tk_shape shape = tk_node_shape(a);
-    if (from == 0 && to == shape.items[axis]) return a;
-    start.items[axis] = from;
-    shape.items[axis] = to - from;
-    return take_box(b, a, tk_axes_list(&start), tk_axes_list(&step), tk_axes_list(&shape));
 }
 
 tk_node *tkb_join2(tk_builder *b, tk_node *a, tk_node *c, int axis) {
