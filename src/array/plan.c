@@ -23,7 +23,6 @@ static bool add_edges(tk_plan *plan, const tk_node_map *map, tk_entry *entry) {
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         uint32_t input = tk_node_map_get(map, node->inputs[i]);
         if (!tk_vec_push(&plan->edges, input)) return false;
-        plan->entries.items[input].uses++;
     }
     return true;
 }
@@ -57,7 +56,28 @@ static tk_status add_entries(tk_plan *plan, const tk_node_vec *order, const tk_n
             return tk_fail(TK_OUT_OF_MEMORY, "no memory to plan an evaluation of %zu nodes",
                            order->count);
     }
+    for (size_t i = 0; i < plan->edges.count; i++) plan->entries.items[plan->edges.items[i]].uses++;
     return TK_OK;
+}
+
+static bool add_leaf(tk_node *node, tk_node_vec *order, tk_node_map *map) {
+    if (tk_node_map_get(map, node) != TK_NODE_ABSENT) return true;
+    return tk_node_map_put(map, node, (uint32_t)order->count) && tk_vec_push(order, node);
+}
+
+/* The walk stops at what has a value, or will have one from another plan; those follow the steps.
+ */
+static tk_status add_leaves(size_t count, tk_node *const *roots, tk_node_vec *order,
+                            tk_node_map *map) {
+    size_t n_steps = order->count;
+    bool ok = true;
+    for (size_t i = 0; ok && i < n_steps; i++)
+        for (uint32_t k = 0; ok && k < order->items[i]->n_inputs; k++)
+            ok = add_leaf(order->items[i]->inputs[k], order, map);
+    for (size_t i = 0; ok && i < count; i++) ok = add_leaf(roots[i], order, map);
+    return ok ? TK_OK
+              : tk_fail(TK_OUT_OF_MEMORY, "no memory to plan an evaluation of %zu nodes",
+                        order->count);
 }
 
 static tk_status check_placeholders(const tk_node_vec *order) {
@@ -132,6 +152,7 @@ static tk_status fill_plan(tk_plan *plan, size_t count, tk_node *const *roots) {
     tk_node_vec order = {0};
     tk_node_map map = {0};
     tk_status status = tk_walk_order(count, roots, is_unevaluated, NULL, &order, &map);
+    if (status == TK_OK) status = add_leaves(count, roots, &order, &map);
     if (status == TK_OK) status = check_placeholders(&order);
     if (status == TK_OK) status = add_entries(plan, &order, &map);
     if (status == TK_OK) status = add_segments(plan);

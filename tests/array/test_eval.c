@@ -253,7 +253,7 @@ static void deep_graphs_work(void **state) {
     (void)state;
     tk_context *ctx = make_context();
     int depth = 100000;
-    tk_array x = tk_full(ctx, tk_scalar(ctx, 1), TK_SCALAR, TK_FLOAT32);
+    tk_array x = tk_ones(ctx, TK_SCALAR, TK_FLOAT32);
     tk_arrays values = {0}, grads = {0}, mapped = {0};
     assert_ok(deep(&depth, &x, 1, &values));
     char *text = NULL;
