@@ -5,6 +5,9 @@
 
 #include "cpu/vec.h"
 
+/* Attention works on this many query columns at a time, or a multiple of it. */
+#define TK_COLUMN_WIDTH 32
+
 typedef void tk_vec_unary_fn(const void *x, void *out, int64_t count);
 typedef void tk_vec_binary_fn(const void *a, const void *b, void *out, int64_t count);
 typedef void tk_vec_compare_fn(const void *a, const void *b, uint8_t *out, int64_t count);
@@ -50,6 +53,17 @@ typedef struct tk_vec_table {
     float (*centered_square_sum)(const float *x, float mean, int64_t count);
     /* out = e^(x - shift), x <= shift, and its sum; out NULL gives the sum only. */
     float (*exp_shifted)(const float *x, float shift, float *out, int64_t count);
+    /* Columns of scores s[keys][width] (width a multiple of TK_COLUMN_WIDTH), one step of online
+     * softmax: max and sum are brought up to date, s becomes e^(s - max), and fade the factor
+     * by which what was summed before shrinks. A maximum of -inf counts as 0 in the exponents. */
+    void (*softmax_columns)(float *s, int64_t keys, int64_t width, float *max, float *sum,
+                            float *fade);
+    /* s becomes p = e^(s - lse), dp becomes p * (dp - delta); lse and delta by column. */
+    void (*softmax_columns_backward)(float *s, float *dp, int64_t keys, int64_t width,
+                                     const float *lse, const float *delta);
+    /* out[r] = dot of q and row r of x. */
+    void (*dot_rows)(const float *q, const float *x, int64_t stride, int64_t rows, int64_t count,
+                     float *out);
     /* Index of the first element equal to `value`, or of the first NaN if value is NaN; -1: none.
      */
     int64_t (*find_f32)(const float *x, float value, int64_t count);

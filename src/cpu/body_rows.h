@@ -1,0 +1,41 @@
+/* Ops along axes: every line of elements along the given axes is handed out as a dense row.
+ *
+ * Rows that lie dense in memory are used where they are. Others are packed, several neighbours at a
+ * time so that a transposed source is read by cache lines, computed in scratch, and put back. Rows
+ * may be converted on the way, so that half types need no code of their own. */
+#ifndef CPU_BODY_ROWS_H
+#define CPU_BODY_ROWS_H
+
+#include "tiki/array.h"
+
+/* Computes `rows` rows of `length` elements; strides in elements between rows. Several threads call
+ * at once. */
+typedef void (*tk_rows_fn)(void *arg, const void *in, int64_t in_stride, void *out,
+                           int64_t out_stride, int64_t rows, int64_t length);
+
+typedef struct tk_rows {
+    const tk_strided *in;
+    const tk_strided *out;      /* the same lengths but along `axes`, where all may be 1 */
+    tk_axes axes;               /* ascending */
+    tk_dtype in_type, out_type; /* what `run` sees */
+    tk_rows_fn run;
+    void *arg;
+} tk_rows;
+
+/* TK_OUT_OF_MEMORY before anything is written. `in` and `out` may be the same memory by the same
+ * strides if `run` can work in place. Nothing is called when there are no rows or rows are empty. */
+tk_status tk_rows_run(const tk_rows *rows);
+
+/* One axis as a list. */
+static inline tk_axes tk_rows_axis(int64_t axis) {
+    tk_axes axes = {1, {axis}};
+    return axes;
+}
+
+static inline tk_axes tk_rows_axes(int64_t count, const int64_t *items) {
+    tk_axes axes = {count, {0}};
+    for (int64_t i = 0; i < count; i++) axes.items[i] = items[i];
+    return axes;
+}
+
+#endif
