@@ -1,5 +1,5 @@
-/* Ops on strided boxes of the output: join, pad, slice_set. Each is a copy, or an elementwise op, on
- * a view of the output. */
+/* Ops on strided boxes of the output: join, pad, slice_set. Each is a copy, or an elementwise op,
+ * on a view of the output. */
 #include <string.h>
 
 #include "cpu/body.h"
@@ -36,7 +36,8 @@ tk_status tk_body_join(const tk_body_call *call) {
     return TK_OK;
 }
 
-/* The margins of one axis after the other: of the axes before it only the inside is left to fill. */
+/* The margins of one axis after the other: of the axes before it only the inside is left to fill.
+ */
 static void fill_margins(const tk_strided *out, const tk_attrs_pad *attrs, const int64_t *inside,
                          const void *value) {
     int64_t start[TK_AXES_MAX] = {0}, shape[TK_AXES_MAX];

@@ -82,16 +82,20 @@ static void merge_axes(tk_loop *loop) {
     if (loop->rank) loop->rank = kept + 1;
 }
 
-void tk_loop_collapse(tk_loop *loop) {
+void tk_loop_merge(tk_loop *loop) {
     if (loop->size) drop_short_axes(loop);
-    for (int i = 1; i < loop->rank; i++)
-        for (int j = i; j > 0 && belongs_inside(loop, j - 1, j); j--) swap_axes(loop, j - 1, j);
     if (loop->size) merge_axes(loop);
     if (loop->rank == 0) {
         loop->rank = 1;
         loop->shape[0] = loop->size;
         for (int k = 0; k < loop->n_operands; k++) loop->strides[k][0] = 0;
     }
+}
+
+void tk_loop_collapse(tk_loop *loop) {
+    for (int i = 1; i < loop->rank; i++)
+        for (int j = i; j > 0 && belongs_inside(loop, j - 1, j); j--) swap_axes(loop, j - 1, j);
+    tk_loop_merge(loop);
 }
 
 void tk_loop_lengthen(tk_loop *loop) {

@@ -42,6 +42,9 @@ void tk_loop_add_raw(tk_loop *loop, void *data, const int64_t *strides, size_t e
 
 void tk_loop_collapse(tk_loop *loop);
 
+/* Merges only: elements are still visited in row-major order. */
+void tk_loop_merge(tk_loop *loop);
+
 /* Makes the longest axis the innermost one where the innermost is short: fewer, longer runs. */
 void tk_loop_lengthen(tk_loop *loop);
 

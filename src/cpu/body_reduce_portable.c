@@ -1,8 +1,8 @@
 /* The portable reduction; see body_reduce.h.
  *
  * An accumulator is a struct with the chunk's result in the widest type of its kind. Chunks are
- * combined by the counter scheme of pairwise summation: level k of a small stack holds the result of
- * 2^k chunks. */
+ * combined by the counter scheme of pairwise summation: level k of a small stack holds the result
+ * of 2^k chunks. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -84,11 +84,11 @@ FOLDS(truth, uint8_t, TRUTH, uint64_t, u64, OR, AND, OR, AND)
 FOLDS(c64, c64, SAME, c64, c64, c64_add, c64_multiply, c64_maximum, c64_minimum)
 
 static fold_fn *const *const folds[TK_DTYPE_COUNT] = {
-    [TK_BOOL] = folds_truth,   [TK_UINT8] = folds_u8,      [TK_UINT16] = folds_u16,
-    [TK_UINT32] = folds_u32,   [TK_UINT64] = folds_u64,    [TK_INT8] = folds_i8,
-    [TK_INT16] = folds_i16,    [TK_INT32] = folds_i32,     [TK_INT64] = folds_i64,
-    [TK_FLOAT16] = folds_f16,  [TK_BFLOAT16] = folds_bf16, [TK_FLOAT32] = folds_f32,
-    [TK_FLOAT64] = folds_f64,  [TK_COMPLEX64] = folds_c64};
+    [TK_BOOL] = folds_truth,  [TK_UINT8] = folds_u8,      [TK_UINT16] = folds_u16,
+    [TK_UINT32] = folds_u32,  [TK_UINT64] = folds_u64,    [TK_INT8] = folds_i8,
+    [TK_INT16] = folds_i16,   [TK_INT32] = folds_i32,     [TK_INT64] = folds_i64,
+    [TK_FLOAT16] = folds_f16, [TK_BFLOAT16] = folds_bf16, [TK_FLOAT32] = folds_f32,
+    [TK_FLOAT64] = folds_f64, [TK_COMPLEX64] = folds_c64};
 
 /* The dtype of `value` that a dtype accumulates in. */
 static tk_dtype accumulator_of(tk_dtype dtype) {

@@ -23,7 +23,8 @@ typedef struct tk_rows {
 } tk_rows;
 
 /* TK_OUT_OF_MEMORY before anything is written. `in` and `out` may be the same memory by the same
- * strides if `run` can work in place. Nothing is called when there are no rows or rows are empty. */
+ * strides if `run` can work in place. Nothing is called when there are no rows or rows are empty.
+ */
 tk_status tk_rows_run(const tk_rows *rows);
 
 /* One axis as a list. */

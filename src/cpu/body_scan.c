@@ -13,7 +13,8 @@
 #include "cpu/body_rows.h"
 #include "cpu/vec_reduce.h"
 
-/* X(suffix, T, A, least, greatest): element type, accumulator, and the identities of max and min. */
+/* X(suffix, T, A, least, greatest): element type, accumulator, and the identities of max and min.
+ */
 #define REALS(X)                                                                                   \
     X(f32, float, double, -(double)INFINITY, (double)INFINITY)                                     \
     X(f64, double, double, -(double)INFINITY, (double)INFINITY)
@@ -96,7 +97,14 @@ SCAN(max_c64, c64, c64, SAME, AS_IS, c64_of(-INFINITY, -INFINITY), LARGER_COMPLE
 SCAN(min_c64, c64, c64, SAME, AS_IS, c64_of(INFINITY, INFINITY), SMALLER_COMPLEX)
 SCAN(logsumexp_c64, c64, c128, c64_wide, ROUND, c128_of(-INFINITY, 0), LOG_SUM_COMPLEX)
 
-typedef enum scan_kind { SCAN_SUM, SCAN_PROD, SCAN_MAX, SCAN_MIN, SCAN_LOGSUMEXP, SCAN_KINDS } scan_kind;
+typedef enum scan_kind {
+    SCAN_SUM,
+    SCAN_PROD,
+    SCAN_MAX,
+    SCAN_MIN,
+    SCAN_LOGSUMEXP,
+    SCAN_KINDS
+} scan_kind;
 
 #define INTEGER_ROW(dtype, suffix)                                                                 \
     [dtype] = {sum_##suffix, prod_##suffix, max_##suffix, min_##suffix, NULL}
@@ -198,9 +206,9 @@ ARGUMENT(argmin_c64, c64, SAME, c64_is_nan, c64_less)
 
 #define ARGUMENT_ROW(dtype, suffix) [dtype] = {argmax_##suffix, argmin_##suffix}
 static const tk_rows_fn arguments[TK_DTYPE_COUNT][2] = {
-    ARGUMENT_ROW(TK_BOOL, truth), ARGUMENT_ROW(TK_UINT8, u8),    ARGUMENT_ROW(TK_UINT16, u16),
-    ARGUMENT_ROW(TK_UINT32, u32), ARGUMENT_ROW(TK_UINT64, u64),  ARGUMENT_ROW(TK_INT8, i8),
-    ARGUMENT_ROW(TK_INT16, i16),  ARGUMENT_ROW(TK_INT32, i32),   ARGUMENT_ROW(TK_INT64, i64),
+    ARGUMENT_ROW(TK_BOOL, truth),  ARGUMENT_ROW(TK_UINT8, u8),    ARGUMENT_ROW(TK_UINT16, u16),
+    ARGUMENT_ROW(TK_UINT32, u32),  ARGUMENT_ROW(TK_UINT64, u64),  ARGUMENT_ROW(TK_INT8, i8),
+    ARGUMENT_ROW(TK_INT16, i16),   ARGUMENT_ROW(TK_INT32, i32),   ARGUMENT_ROW(TK_INT64, i64),
     ARGUMENT_ROW(TK_FLOAT32, f32), ARGUMENT_ROW(TK_FLOAT64, f64), ARGUMENT_ROW(TK_COMPLEX64, c64)};
 
 typedef struct argument {

@@ -123,10 +123,10 @@ static tk_status run_rows(const tk_body_call *call, const row_functions *functio
                     .in_type = type,
                     .out_type = type,
                     .arg = &type};
-    rows.run = vec                     ? functions->vec
-               : type == TK_FLOAT32    ? functions->f32
-               : type == TK_COMPLEX64  ? functions->c64
-                                       : functions->f64;
+    rows.run = vec                    ? functions->vec
+               : type == TK_FLOAT32   ? functions->f32
+               : type == TK_COMPLEX64 ? functions->c64
+                                      : functions->f64;
     return tk_rows_run(&rows);
 }
 
