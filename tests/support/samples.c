@@ -1,0 +1,455 @@
+/* The generators of samples.h. Random operands are multiples of 1/1024, so that every dtype holds
+ * them exactly or nearly; operands of ops that compare are distinct by more than a finite
+ * difference moves them. */
+#include "support/samples.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "array/context.h"
+#include "base/alloc.h"
+
+typedef enum domain { ANY, POSITIVE, UNIT, ABOVE1, NONZERO, DISTINCT, SPARSE } domain;
+
+typedef struct maker {
+    tk_context *context;
+    tk_dtype dtype;
+    int index;
+    uint64_t state;
+    sample *s;
+} maker;
+
+/* ---- operands ---- */
+
+static double uniform(maker *m) {
+    m->state += 0x9e3779b97f4a7c15u;
+    uint64_t mixed = (m->state ^ (m->state >> 30)) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+    return (double)((mixed ^ (mixed >> 31)) >> 54) / 1024;
+}
+
+static double draw(maker *m, domain domain) {
+    double u = uniform(m);
+    switch (domain) {
+    case POSITIVE:
+        return 0.5 + 2 * u;
+    case UNIT:
+        return 1.75 * u - 0.875;
+    case ABOVE1:
+        return 1.25 + 2 * u;
+    case NONZERO:
+        return u < 0.5 ? -0.5 - 3 * u : 3 * u - 1;
+    case SPARSE:
+        return u < 0.4 ? 0 : 4 * u - 2;
+    case ANY:
+    case DISTINCT:
+        break;
+    }
+    return 4 * u - 2;
+}
+
+static int64_t size_of(tk_shape shape) {
+    int64_t size = 1;
+    for (int64_t i = 0; i < shape.count; i++) size *= shape.items[i];
+    return size;
+}
+
+/* Distinct values in a random order. */
+static void fill_distinct(maker *m, int64_t count, double *values) {
+    for (int64_t i = 0; i < count; i++) {
+        int64_t other = (int64_t)(uniform(m) * (double)(i + 1));
+        values[i] = values[other];
+        values[other] = 0.375 * (double)i - 1.6875;
+    }
+}
+
+static void add(maker *m, tk_array array) {
+    assert(m->s->n_inputs < SAMPLE_INPUTS);
+    m->s->inputs[m->s->n_inputs++] = array;
+}
+
+static tk_array make_array(maker *m, tk_shape shape, domain domain) {
+    int64_t size = size_of(shape), parts = m->dtype == TK_COMPLEX64 ? 2 : 1;
+    double values[256];
+    assert(size * parts <= 256);
+    if (domain == DISTINCT) fill_distinct(m, size * parts, values);
+    for (int64_t i = 0; i < size * parts && domain != DISTINCT; i++) values[i] = draw(m, domain);
+    if (parts == 1) return tk_astype(tk_from_data(m->context, values, shape, TK_FLOAT64), m->dtype);
+    float pairs[256];
+    for (int64_t i = 0; i < 2 * size; i++) pairs[i] = (float)values[i];
+    return tk_from_data(m->context, pairs, shape, TK_COMPLEX64);
+}
+
+static void input(maker *m, tk_shape shape, domain domain) { add(m, make_array(m, shape, domain)); }
+
+static void input_as(maker *m, tk_dtype dtype, tk_shape shape, domain domain) {
+    tk_dtype before = m->dtype;
+    m->dtype = dtype;
+    input(m, shape, domain);
+    m->dtype = before;
+}
+
+static void input_indices(maker *m, tk_shape shape, const int32_t *values) {
+    add(m, tk_from_data(m->context, values, shape, TK_INT32));
+}
+
+static void input_bools(maker *m, tk_shape shape, const char *bits) {
+    uint8_t values[256];
+    for (int64_t i = 0; i < size_of(shape); i++) values[i] = bits[i] == '1';
+    add(m, tk_from_data(m->context, values, shape, TK_BOOL));
+}
+
+static tk_list list(maker *m, int slot, tk_axes axes) {
+    m->s->lists[slot] = axes;
+    return (tk_list){m->s->lists[slot].items, axes.count};
+}
+
+/* ---- elementwise ---- */
+
+static int arity_of(const char *params) {
+    int arity = 1;
+    for (const char *at = params; *at; at++) arity += *at == ',';
+    return arity;
+}
+
+static domain domain_of(const char *name) {
+    static const char *const names[] = {"any", "positive", "unit", "above1", "nonzero"};
+    for (int i = 0; i < 5; i++)
+        if (!strcmp(names[i], name)) return (domain)i;
+    return ANY;
+}
+
+static void make_elementwise(maker *m) {
+    const tk_op_info *op = tk_op_of(m->s->op);
+    bool bools = !strcmp(op->sample, "bools");
+    for (int i = 0; i < arity_of(op->params); i++) {
+        if (bools)
+            input_bools(m, TK_SHAPE(2, 2), i ? "0011" : "0101");
+        else
+            input(m, m->index ? TK_SCALAR : TK_SHAPE(2, 3), domain_of(op->sample));
+    }
+}
+
+static void make_astype(maker *m) {
+    static const tk_dtype pairs[][2] = {{TK_FLOAT64, TK_FLOAT64},
+                                        {TK_FLOAT64, TK_FLOAT32},
+                                        {TK_FLOAT32, TK_COMPLEX64},
+                                        {TK_COMPLEX64, TK_FLOAT32}};
+    input_as(m, pairs[m->index][0], TK_SHAPE(2, 3), ANY);
+    m->s->record.of_dtype = (tk_attrs_dtype){.dtype = pairs[m->index][1]};
+}
+
+static void make_where(maker *m) {
+    input_bools(m, TK_SHAPE(2, 3), "011001");
+    input(m, TK_SHAPE(2, 3), ANY);
+    input(m, TK_SHAPE(2, 3), ANY);
+}
+
+/* ---- reductions and scans ---- */
+
+static domain reduce_domain(tk_op op, int index) {
+    if (op == TK_OP_reduce_max || op == TK_OP_reduce_min || op == TK_OP_scan_max ||
+        op == TK_OP_scan_min)
+        return DISTINCT;
+    bool product = op == TK_OP_reduce_prod || op == TK_OP_scan_prod;
+    return product && index % 2 ? SPARSE : ANY;
+}
+
+static void make_reduce(maker *m) {
+    const tk_axes axes[] = {TK_AXES(1), TK_AXES(0, 2), TK_AXES(0, 1, 2), TK_AXES(2)};
+    input(m, TK_SHAPE(2, 3, 2), reduce_domain(m->s->op, m->index));
+    m->s->record.of_reduce = (tk_attrs_reduce){.axes = list(m, 0, axes[m->index])};
+}
+
+static void make_truth(maker *m) {
+    input_bools(m, TK_SHAPE(2, 3), "011111");
+    m->s->record.of_reduce = (tk_attrs_reduce){.axes = list(m, 0, TK_AXES(m->index))};
+}
+
+static void make_axis(maker *m) {
+    input(m, TK_SHAPE(3, 4), DISTINCT);
+    m->s->record.of_axis = (tk_attrs_axis){.axis = m->index};
+}
+
+static void make_scan(maker *m) {
+    input(m, m->index < 4 ? TK_SHAPE(2, 5) : TK_SHAPE(7, 1), reduce_domain(m->s->op, m->index / 2));
+    m->s->record.of_scan = (tk_attrs_scan){
+        .axis = m->index < 4 ? 1 : 0, .reverse = m->index & 1, .inclusive = (m->index & 2) == 0};
+}
+
+static void make_product(maker *m) {
+    input(m, m->index ? TK_SHAPE(2, 3, 4) : TK_SHAPE(3, 4), ANY);
+    input(m, m->index ? TK_SHAPE(2, 4, 2) : TK_SHAPE(4, 1), ANY);
+}
+
+/* ---- shape ---- */
+
+static void make_reshape(maker *m) {
+    input(m, TK_SHAPE(2, 3, 2), ANY);
+    m->s->record.of_shape = (tk_attrs_shape){.shape = list(m, 0, TK_SHAPE(3, 4))};
+}
+
+static void make_permute(maker *m) {
+    input(m, TK_SHAPE(2, 3, 2), ANY);
+    m->s->record.of_axes = (tk_attrs_axes){.axes = list(m, 0, TK_AXES(2, 0, 1))};
+}
+
+static void make_expand(maker *m) {
+    input(m, m->index ? TK_SCALAR : TK_SHAPE(3, 1), ANY);
+    m->s->record.of_shape = (tk_attrs_shape){.shape = list(m, 0, TK_SHAPE(2, 3, 4))};
+}
+
+static void make_slice(maker *m) {
+    const tk_axes starts[] = {TK_AXES(1, 0), TK_AXES(0, 3), TK_AXES(2, 1)};
+    const tk_axes steps[] = {TK_AXES(1, 1), TK_AXES(2, -2), TK_AXES(-1, 0)};
+    const tk_axes shapes[] = {TK_SHAPE(2, 3), TK_SHAPE(2, 2), TK_SHAPE(3, 2)};
+    input(m, TK_SHAPE(3, 4), ANY);
+    m->s->record.of_slice = (tk_attrs_slice){.start = list(m, 0, starts[m->index]),
+                                             .step = list(m, 1, steps[m->index]),
+                                             .shape = list(m, 2, shapes[m->index])};
+}
+
+static void make_slice_set(maker *m) {
+    input(m, TK_SHAPE(3, 4), DISTINCT);
+    input(m, TK_SHAPE(2, 2), ANY);
+    m->s->record.of_slice_set = (tk_attrs_slice_set){
+        .start = list(m, 0, TK_AXES(0, 3)), .step = list(m, 1, TK_AXES(2, -2)), .mode = m->index};
+}
+
+static void make_pad(maker *m) {
+    input(m, TK_SHAPE(2, 3), ANY);
+    input(m, TK_SCALAR, ANY);
+    m->s->record.of_pad =
+        (tk_attrs_pad){.low = list(m, 0, TK_AXES(1, 0)), .high = list(m, 1, TK_AXES(0, 2))};
+}
+
+static void make_join(maker *m) {
+    input(m, TK_SHAPE(2, 3), ANY);
+    input(m, m->index ? TK_SHAPE(2, 1) : TK_SHAPE(1, 3), ANY);
+    input(m, m->index ? TK_SHAPE(2, 0) : TK_SHAPE(2, 3), ANY);
+    m->s->record.of_axis = (tk_attrs_axis){.axis = m->index};
+}
+
+static void make_bitcast(maker *m) {
+    input(m, TK_SHAPE(2, 4), ANY);
+    m->s->record.of_dtype = (tk_attrs_dtype){.dtype = m->index ? TK_INT32 : TK_FLOAT32};
+}
+
+/* ---- indexing ---- */
+
+static void make_gather(maker *m) {
+    static const int32_t rows[] = {2, 0, 2}, columns[] = {1, 3, 1};
+    const tk_axes axes[] = {TK_AXES(0), TK_AXES(1, 0), TK_AXES(0)};
+    const tk_axes sizes[] = {TK_SHAPE(1, 4), TK_SHAPE(1, 1), TK_SHAPE(2, 3)};
+    input(m, TK_SHAPE(4, 4), ANY);
+    if (m->index == 1) input_indices(m, TK_SHAPE(3, 1), columns);
+    input_indices(m, m->index == 1 ? TK_SHAPE(3, 1) : TK_SHAPE(3), rows);
+    m->s->record.of_gather = (tk_attrs_gather){.axes = list(m, 0, axes[m->index]),
+                                               .slice_sizes = list(m, 1, sizes[m->index])};
+}
+
+/* Even samples: rows, one of them twice. Odd ones: boxes that overlap. */
+static void make_scatter(maker *m) {
+    static const int32_t rows[] = {2, 0, 2}, tops[] = {1, 0, 2};
+    domain domain = m->index / 2 == TK_PROD ? SPARSE : DISTINCT;
+    bool boxes = m->index & 1;
+    input(m, TK_SHAPE(4, 2), domain == SPARSE ? SPARSE : ANY);
+    input(m, boxes ? TK_SHAPE(3, 2, 1) : TK_SHAPE(3, 1, 2), domain);
+    input_indices(m, TK_SHAPE(3), boxes ? tops : rows);
+    m->s->record.of_scatter =
+        (tk_attrs_scatter){.axes = list(m, 0, TK_AXES(0)), .mode = m->index / 2};
+}
+
+static const int32_t along_columns[] = {1, 3, 1, 0, 0, 0, 2, 1, 3};
+
+static void make_gather_along(maker *m) {
+    input(m, TK_SHAPE(3, 4), ANY);
+    input_indices(m, TK_SHAPE(3, 3), along_columns);
+    m->s->record.of_axis = (tk_attrs_axis){.axis = 1};
+}
+
+static void make_scatter_along(maker *m) {
+    domain domain = m->index == TK_PROD ? SPARSE : DISTINCT;
+    input(m, TK_SHAPE(3, 4), domain == SPARSE ? SPARSE : ANY);
+    input_indices(m, TK_SHAPE(3, 3), along_columns);
+    input(m, TK_SHAPE(3, 3), domain);
+    m->s->record.of_scatter_axis = (tk_attrs_scatter_axis){.axis = 1, .mode = m->index};
+}
+
+static void make_partition(maker *m) {
+    input(m, TK_SHAPE(3, 5), DISTINCT);
+    m->s->record.of_partition = (tk_attrs_partition){.axis = m->index, .kth = 1 + m->index};
+}
+
+static void make_random_bits(maker *m) {
+    static const uint32_t keys[] = {1, 2, 3, 4};
+    add(m, tk_from_data(m->context, keys, TK_SHAPE(2, 2), TK_UINT32));
+    m->s->record.of_bits =
+        (tk_attrs_bits){.shape = list(m, 0, TK_SHAPE(3)), .width = 1 << m->index};
+}
+
+/* ---- fused ---- */
+
+static void make_norm(maker *m) {
+    bool weight = m->index & 1, bias = m->index & 2;
+    input(m, TK_SHAPE(2, 2, 4), ANY);
+    if (weight) input(m, TK_SHAPE(4), ANY);
+    if (bias) input(m, TK_SHAPE(4), ANY);
+    m->s->record.of_norm = (tk_attrs_norm){.eps = 1e-3, .has_weight = weight, .has_bias = bias};
+}
+
+static void make_rope(maker *m) {
+    static const int32_t offsets[] = {3, 7};
+    bool several = m->index & 2, freqs = m->index == 4;
+    input(m, TK_SHAPE(2, 1, 3, 6), ANY);
+    input_indices(m, several ? TK_SHAPE(2) : TK_SCALAR, offsets);
+    if (freqs) input_as(m, TK_FLOAT32, TK_SHAPE(2), POSITIVE);
+    m->s->record.of_rope = (tk_attrs_rope){.dims = m->index == 3 ? 6 : 4,
+                                           .traditional = m->index & 1,
+                                           .base = 100,
+                                           .scale = 0.75,
+                                           .has_freqs = freqs,
+                                           .inverse = m->index == 2};
+}
+
+/* Plain; grouped heads; causal with more keys than queries; a bool mask with a row that sees
+ * nothing; a float mask with causal. */
+static void make_attention(maker *m) {
+    int64_t heads = m->index == 1 ? 4 : 1, keys = m->index == 2 ? 4 : 3,
+            kv_heads = m->index == 1 ? 2 : 1;
+    input(m, TK_SHAPE(1, heads, 3, 2), ANY);
+    input(m, TK_SHAPE(1, kv_heads, keys, 2), ANY);
+    input(m, TK_SHAPE(1, kv_heads, keys, 3), ANY);
+    if (m->index == 3) input_bools(m, TK_SHAPE(1, 1, 3, 3), "101000011");
+    if (m->index == 4) input(m, TK_SHAPE(1, 1, 3, 3), ANY);
+    m->s->record.of_attention = (tk_attrs_attention){
+        .scale = 0.625, .causal = m->index == 2 || m->index == 4, .has_mask = m->index >= 3};
+}
+
+static void make_cross_entropy(maker *m) {
+    static const int32_t targets[] = {4, 0, 2, 2};
+    input(m, m->index ? TK_SHAPE(5) : TK_SHAPE(2, 2, 5), ANY);
+    input_indices(m, m->index ? TK_SCALAR : TK_SHAPE(2, 2), targets);
+}
+
+/* ---- the table ---- */
+
+typedef struct generator {
+    tk_op op;
+    int count;
+    void (*make)(maker *m);
+} generator;
+
+static const generator own[] = {
+    {TK_OP_random_bits, 3, make_random_bits},
+    {TK_OP_astype, 4, make_astype},
+    {TK_OP_where, 1, make_where},
+    {TK_OP_reduce_sum, 4, make_reduce},
+    {TK_OP_reduce_prod, 4, make_reduce},
+    {TK_OP_reduce_max, 4, make_reduce},
+    {TK_OP_reduce_min, 4, make_reduce},
+    {TK_OP_reduce_logsumexp, 4, make_reduce},
+    {TK_OP_softmax_axes, 4, make_reduce},
+    {TK_OP_reduce_any, 2, make_truth},
+    {TK_OP_reduce_all, 2, make_truth},
+    {TK_OP_reduce_argmax, 2, make_axis},
+    {TK_OP_reduce_argmin, 2, make_axis},
+    {TK_OP_scan_sum, 8, make_scan},
+    {TK_OP_scan_prod, 8, make_scan},
+    {TK_OP_scan_max, 8, make_scan},
+    {TK_OP_scan_min, 8, make_scan},
+    {TK_OP_scan_logsumexp, 8, make_scan},
+    {TK_OP_product, 2, make_product},
+    {TK_OP_reshape_to, 1, make_reshape},
+    {TK_OP_permute, 1, make_permute},
+    {TK_OP_expand, 2, make_expand},
+    {TK_OP_slice_by, 3, make_slice},
+    {TK_OP_slice_set, TK_MODE_COUNT, make_slice_set},
+    {TK_OP_pad_with, 1, make_pad},
+    {TK_OP_join, 2, make_join},
+    {TK_OP_bitcast, 2, make_bitcast},
+    {TK_OP_gather, 3, make_gather},
+    {TK_OP_scatter, 2 * TK_MODE_COUNT, make_scatter},
+    {TK_OP_gather_along, 1, make_gather_along},
+    {TK_OP_scatter_along, TK_MODE_COUNT, make_scatter_along},
+    {TK_OP_sort_axis, 2, make_axis},
+    {TK_OP_argsort_axis, 2, make_axis},
+    {TK_OP_partition_axis, 2, make_partition},
+    {TK_OP_argpartition_axis, 2, make_partition},
+    {TK_OP_rms_norm_fused, 2, make_norm},
+    {TK_OP_layer_norm_fused, 4, make_norm},
+    {TK_OP_rope_fused, 5, make_rope},
+    {TK_OP_attention, 5, make_attention},
+    {TK_OP_cross_entropy_fused, 2, make_cross_entropy},
+};
+
+static const generator *find(tk_op op) {
+    static const generator elementwise = {TK_OP_COUNT, 2, make_elementwise};
+    const char *name = tk_op_of(op)->sample;
+    if (!strcmp(name, "none")) return NULL;
+    if (strcmp(name, "own") != 0) return &elementwise;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (own[i].op == op) return &own[i];
+    return NULL;
+}
+
+int sample_count(tk_op op) {
+    const generator *generator = find(op);
+    return generator ? generator->count : 0;
+}
+
+static bool accepts(tk_op op, tk_dtype dtype) {
+    switch (tk_op_of(op)->accept) {
+    case TK_ACCEPT_ANY:
+    case TK_ACCEPT_NUM:
+        return true;
+    case TK_ACCEPT_REAL:
+        return !tk_dtype_is_complex(dtype);
+    case TK_ACCEPT_INEXACT:
+        return tk_dtype_is_inexact(dtype);
+    case TK_ACCEPT_FLOAT:
+        return tk_dtype_is_float(dtype);
+    case TK_ACCEPT_INT:
+    case TK_ACCEPT_BITS:
+        return tk_dtype_is_integer(dtype);
+    case TK_ACCEPT_BOOL:
+        break;
+    }
+    return true;
+}
+
+bool sample_make(tk_context *context, tk_op op, int index, tk_dtype dtype, sample *out) {
+    const generator *generator = find(op);
+    bool has_fixed_dtype = op == TK_OP_cross_entropy_fused && !tk_dtype_is_float(dtype);
+    if (!generator || index >= generator->count || !accepts(op, dtype) || has_fixed_dtype)
+        return false;
+    *out = (sample){.op = op};
+    maker m = {.context = context,
+               .dtype = dtype,
+               .index = index,
+               .s = out,
+               .state = (uint64_t)op * 1000 + (uint64_t)index};
+    generator->make(&m);
+    if (tk_op_of(op)->record != TK_RECORD_none) out->attrs = &out->record;
+    return true;
+}
+
+tk_status sample_apply(tk_context *context, const sample *s, const tk_array *inputs,
+                       tk_arrays *results) {
+    tk_node *nodes[SAMPLE_INPUTS];
+    tk_builder b;
+    for (size_t i = 0; i < s->n_inputs; i++) nodes[i] = inputs[i].node;
+    tk_graph_lock(&context->graph);
+    tk_builder_open(&b, &context->graph, 0);
+    tk_node *node = tkb_node(&b, s->op, s->n_inputs, nodes, s->attrs);
+    tk_array outputs[8];
+    uint32_t n_outputs = node->n_outputs;
+    for (uint32_t i = 0; i < n_outputs; i++)
+        outputs[i] = tk_handle_give(context, tkb_output(&b, node, (int)i));
+    tk_builder_close(&b);
+    tk_graph_unlock(&context->graph);
+    tk_status status = TK_OK;
+    for (uint32_t i = 0; i < n_outputs && status == TK_OK; i++)
+        status = tk_arrays_push(results, outputs[i]);
+    return status;
+}
