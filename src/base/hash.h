@@ -21,9 +21,10 @@ static inline uint64_t tk_hash_bytes(uint64_t seed, const void *data, size_t byt
         memcpy(&word, at, 8);
         hash = tk_hash_mix(hash, word);
     }
+    if (bytes == 0) return hash;
     uint64_t last = 0;
     memcpy(&last, at, bytes);
-    return bytes ? tk_hash_mix(hash, last) : hash;
+    return tk_hash_mix(hash, last);
 }
 
 #endif

@@ -43,9 +43,10 @@ static void put_float_bits(tk_strbuf *out, tk_dtype dtype, uint64_t bits) {
     static const uint64_t plain_nan = 0x7ff8000000000000, sign = (uint64_t)1 << 63;
     double value;
     memcpy(&value, &bits, sizeof value);
-    if (isnan(value) && (bits & ~sign) == plain_nan)
+    bool is_nan = isnan(value);
+    if (is_nan && (bits & ~sign) == plain_nan)
         tk_strbuf_puts(out, bits & sign ? "-nan" : "nan");
-    else if (is_value_of(dtype, value))
+    else if (!is_nan && is_value_of(dtype, value))
         tk_decimal_put(out, dtype, value);
     else
         tk_strbuf_printf(out, "0x%" PRIx64, bits);
