@@ -107,7 +107,8 @@ static tk_node *rope_positions(tk_builder *b, const tk_node *x, tk_node *offset,
 static tk_node *rope_frequencies(tk_builder *b, const tk_attrs_rope *attrs, tk_node *freqs,
                                  tk_dtype dtype) {
     if (freqs) return tkb_reciprocal(b, tkb_astype(b, freqs, dtype));
-    tk_node *pair = tkb_arange(b, 0, (double)(attrs->dims / 2), 1, TK_FLOAT64);
+    int64_t n_pairs = attrs->dims / 2;
+    tk_node *pair = tkb_arange(b, 0, (double)n_pairs, 1, TK_FLOAT64);
     tk_node *power = tkb_exp(b, tkb_scale(b, pair, -2 * log(attrs->base) / (double)attrs->dims));
     return tkb_astype(b, power, dtype);
 }
