@@ -28,6 +28,7 @@ typedef struct job {
     const tk_rows *rows;
     tk_loop kept; /* operand 0: out, operand 1: in */
     side in, out;
+    char *scratch; /* of the caller */
     int64_t group, groups_a_line, lines;
 } job;
 
@@ -93,8 +94,14 @@ static void run_group(const job *j, char *out, char *in, int64_t rows, int worke
     if (j->in.packs) tk_convert_view(&from, &from_packed);
     const tk_strided *source = j->in.packs ? &from_packed : &from;
     const tk_strided *target = j->out.packs ? &to_packed : &to;
-    j->rows->run(j->rows->arg, source->data, source->strides[0], target->data, target->strides[0],
-                 rows, j->in.length);
+    tk_rows_part part = {.in = source->data,
+                         .in_stride = source->strides[0],
+                         .out = target->data,
+                         .out_stride = target->strides[0],
+                         .rows = rows,
+                         .length = j->in.length};
+    if (j->scratch) part.scratch = j->scratch + (size_t)worker * j->rows->scratch_bytes;
+    j->rows->run(j->rows->arg, &part);
     if (j->out.packs) tk_convert_view(&to_packed, &to);
 }
 
@@ -151,8 +158,11 @@ tk_status tk_rows_run(const tk_rows *rows) {
     j.groups_a_line = (j.kept.shape[inner] + j.group - 1) / j.group;
     tk_status status = new_scratch(&j.in, j.group, tk_pool_threads());
     if (status == TK_OK) status = new_scratch(&j.out, j.group, tk_pool_threads());
+    if (status == TK_OK && rows->scratch_bytes)
+        status = tk_scratch_new(tk_pool_threads(), rows->scratch_bytes, (void **)&j.scratch);
     if (status == TK_OK) run_job(&j);
     tk_free(j.in.scratch);
     tk_free(j.out.scratch);
+    tk_free(j.scratch);
     return status;
 }

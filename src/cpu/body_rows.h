@@ -8,16 +8,26 @@
 
 #include "tiki/array.h"
 
-/* Computes `rows` rows of `length` elements; strides in elements between rows. Several threads call
- * at once. */
-typedef void (*tk_rows_fn)(void *arg, const void *in, int64_t in_stride, void *out,
-                           int64_t out_stride, int64_t rows, int64_t length);
+/* `rows` rows of `length` elements; strides in elements between rows. `scratch` is the caller's
+ * own. */
+typedef struct tk_rows_part {
+    const void *in;
+    int64_t in_stride;
+    void *out;
+    int64_t out_stride;
+    int64_t rows, length;
+    void *scratch;
+} tk_rows_part;
+
+/* Computes a part; several threads call at once. */
+typedef void (*tk_rows_fn)(void *arg, const tk_rows_part *part);
 
 typedef struct tk_rows {
     const tk_strided *in;
     const tk_strided *out;      /* the same lengths but along `axes`, where all may be 1 */
     tk_axes axes;               /* ascending */
     tk_dtype in_type, out_type; /* what `run` sees */
+    size_t scratch_bytes;       /* that `run` needs, each time */
     tk_rows_fn run;
     void *arg;
 } tk_rows;

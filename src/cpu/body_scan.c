@@ -51,15 +51,14 @@ typedef struct scan {
 } scan;
 
 #define SCAN(name, T, A, load, store, identity, combine)                                           \
-    static void name(void *arg, const void *in, int64_t in_stride, void *out, int64_t out_stride,  \
-                     int64_t rows, int64_t length) {                                               \
+    static void name(void *arg, const tk_rows_part *part) {                                        \
         const scan *s = arg;                                                                       \
-        int64_t step = s->reverse ? -1 : 1, first = s->reverse ? length - 1 : 0;                   \
-        for (int64_t r = 0; r < rows; r++) {                                                       \
-            const T *x = (const T *)in + r * in_stride + first;                                    \
-            T *y = (T *)out + r * out_stride + first;                                              \
+        int64_t step = s->reverse ? -1 : 1, first = s->reverse ? part->length - 1 : 0;             \
+        for (int64_t r = 0; r < part->rows; r++) {                                                 \
+            const T *x = (const T *)part->in + r * part->in_stride + first;                        \
+            T *y = (T *)part->out + r * part->out_stride + first;                                  \
             A total = identity;                                                                    \
-            for (int64_t i = 0; i < length; i++) {                                                 \
+            for (int64_t i = 0; i < part->length; i++) {                                           \
                 A before = total, next = load(x[i * step]);                                        \
                 total = combine(A, total, next);                                                   \
                 y[i * step] = store(T, (s->inclusive ? total : before));                           \
@@ -140,10 +139,10 @@ static scan_kind kind_of(tk_op op) {
     }
 }
 
-static void sum_vec(void *arg, const void *in, int64_t in_stride, void *out, int64_t out_stride,
-                    int64_t rows, int64_t length) {
+static void sum_vec(void *arg, const tk_rows_part *part) {
     const scan *s = arg;
-    tk_cumsum_rows(s->dtype, in, in_stride, out, out_stride, rows, length);
+    tk_cumsum_rows(s->dtype, part->in, part->in_stride, part->out, part->out_stride, part->rows,
+                   part->length);
 }
 
 static bool is_half(tk_dtype dtype) { return dtype == TK_FLOAT16 || dtype == TK_BFLOAT16; }
@@ -169,21 +168,20 @@ tk_status tk_body_scan(const tk_body_call *call) {
 
 /* First index of the best element; the first NaN is better than all. */
 #define ARGUMENT(name, T, load, is_nan, better)                                                    \
-    static void name(void *arg, const void *in, int64_t in_stride, void *out, int64_t out_stride,  \
-                     int64_t rows, int64_t length) {                                               \
+    static void name(void *arg, const tk_rows_part *part) {                                        \
         (void)arg;                                                                                 \
-        for (int64_t r = 0; r < rows; r++) {                                                       \
-            const T *x = (const T *)in + r * in_stride;                                            \
+        for (int64_t r = 0; r < part->rows; r++) {                                                 \
+            const T *x = (const T *)part->in + r * part->in_stride;                                \
             T best = load(x[0]);                                                                   \
             int64_t at = 0;                                                                        \
-            for (int64_t i = 1; i < length && !is_nan(best); i++) {                                \
+            for (int64_t i = 1; i < part->length && !is_nan(best); i++) {                          \
                 T next = load(x[i]);                                                               \
                 if (is_nan(next) || better(next, best)) {                                          \
                     best = next;                                                                   \
                     at = i;                                                                        \
                 }                                                                                  \
             }                                                                                      \
-            ((uint32_t *)out)[r * out_stride] = (uint32_t)at;                                      \
+            ((uint32_t *)part->out)[r * part->out_stride] = (uint32_t)at;                          \
         }                                                                                          \
     }
 #define NEVER(x) false
@@ -216,14 +214,14 @@ typedef struct argument {
     bool least;
 } argument;
 
-static void argument_vec(void *arg, const void *in, int64_t in_stride, void *out,
-                         int64_t out_stride, int64_t rows, int64_t length) {
+static void argument_vec(void *arg, const tk_rows_part *part) {
     const argument *a = arg;
     int64_t bytes = (int64_t)tk_dtype_size(a->dtype), index;
-    for (int64_t r = 0; r < rows; r++) {
-        const char *x = (const char *)in + r * in_stride * bytes;
-        (a->least ? tk_argmin_rows : tk_argmax_rows)(a->dtype, x, 1, length, length, &index);
-        ((uint32_t *)out)[r * out_stride] = (uint32_t)index;
+    for (int64_t r = 0; r < part->rows; r++) {
+        const char *x = (const char *)part->in + r * part->in_stride * bytes;
+        (a->least ? tk_argmin_rows : tk_argmax_rows)(a->dtype, x, 1, part->length, part->length,
+                                                     &index);
+        ((uint32_t *)part->out)[r * part->out_stride] = (uint32_t)index;
     }
 }
 

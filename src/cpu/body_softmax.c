@@ -18,32 +18,28 @@
     static T row_max_##suffix(const T *x, int64_t length) {                                        \
         T best = -(T)INFINITY;                                                                     \
         for (int64_t i = 0; i < length; i++) best = x[i] > best || x[i] != x[i] ? x[i] : best;     \
-        for (int64_t i = 0; i < length; i++)                                                       \
-            if (x[i] != x[i]) return x[i];                                                         \
         return best;                                                                               \
     }                                                                                              \
-    static void logsumexp_##suffix(void *arg, const void *in, int64_t in_stride, void *out,        \
-                                   int64_t out_stride, int64_t rows, int64_t length) {             \
+    static void logsumexp_##suffix(void *arg, const tk_rows_part *part) {                          \
         (void)arg;                                                                                 \
-        for (int64_t r = 0; r < rows; r++) {                                                       \
-            const T *x = (const T *)in + r * in_stride;                                            \
-            T best = row_max_##suffix(x, length);                                                  \
+        for (int64_t r = 0; r < part->rows; r++) {                                                 \
+            const T *x = (const T *)part->in + r * part->in_stride;                                \
+            T best = row_max_##suffix(x, part->length);                                            \
             double sum = 0;                                                                        \
-            for (int64_t i = 0; i < length; i++) sum += (double)exp_T(x[i] - best);                \
+            for (int64_t i = 0; i < part->length; i++) sum += (double)exp_T(x[i] - best);          \
             bool finite = best - best == 0;                                                        \
-            ((T *)out)[r * out_stride] = finite ? (T)((double)best + log(sum)) : best;             \
+            ((T *)part->out)[r * part->out_stride] = finite ? (T)((double)best + log(sum)) : best; \
         }                                                                                          \
     }                                                                                              \
-    static void softmax_##suffix(void *arg, const void *in, int64_t in_stride, void *out,          \
-                                 int64_t out_stride, int64_t rows, int64_t length) {               \
+    static void softmax_##suffix(void *arg, const tk_rows_part *part) {                            \
         (void)arg;                                                                                 \
-        for (int64_t r = 0; r < rows; r++) {                                                       \
-            const T *x = (const T *)in + r * in_stride;                                            \
-            T *y = (T *)out + r * out_stride;                                                      \
-            T best = row_max_##suffix(x, length);                                                  \
+        for (int64_t r = 0; r < part->rows; r++) {                                                 \
+            const T *x = (const T *)part->in + r * part->in_stride;                                \
+            T *y = (T *)part->out + r * part->out_stride;                                          \
+            T best = row_max_##suffix(x, part->length);                                            \
             double sum = 0;                                                                        \
-            for (int64_t i = 0; i < length; i++) sum += (double)(y[i] = exp_T(x[i] - best));       \
-            for (int64_t i = 0; i < length; i++) y[i] = (T)((double)y[i] / sum);                   \
+            for (int64_t i = 0; i < part->length; i++) sum += (double)(y[i] = exp_T(x[i] - best)); \
+            for (int64_t i = 0; i < part->length; i++) y[i] = (T)((double)y[i] / sum);             \
         }                                                                                          \
     }
 REAL_ROWS(float, f32, expf)
@@ -63,46 +59,46 @@ static c128 complex_exp_sum(const c64 *x, int64_t length, double shift) {
     return sum;
 }
 
-static void logsumexp_c64(void *arg, const void *in, int64_t in_stride, void *out,
-                          int64_t out_stride, int64_t rows, int64_t length) {
+static void logsumexp_c64(void *arg, const tk_rows_part *part) {
     (void)arg;
-    for (int64_t r = 0; r < rows; r++) {
-        const c64 *x = (const c64 *)in + r * in_stride;
-        double shift = complex_shift(x, length);
-        ((c64 *)out)[r * out_stride] = c64_round(clog(complex_exp_sum(x, length, shift)) + shift);
+    for (int64_t r = 0; r < part->rows; r++) {
+        const c64 *x = (const c64 *)part->in + r * part->in_stride;
+        double shift = complex_shift(x, part->length);
+        ((c64 *)part->out)[r * part->out_stride] =
+            c64_round(clog(complex_exp_sum(x, part->length, shift)) + shift);
     }
 }
 
-static void softmax_c64(void *arg, const void *in, int64_t in_stride, void *out, int64_t out_stride,
-                        int64_t rows, int64_t length) {
+static void softmax_c64(void *arg, const tk_rows_part *part) {
     (void)arg;
-    for (int64_t r = 0; r < rows; r++) {
-        const c64 *x = (const c64 *)in + r * in_stride;
-        c64 *y = (c64 *)out + r * out_stride;
-        double shift = complex_shift(x, length);
-        c128 sum = complex_exp_sum(x, length, shift);
-        for (int64_t i = 0; i < length; i++) y[i] = c64_round(cexp(c64_wide(x[i]) - shift) / sum);
+    for (int64_t r = 0; r < part->rows; r++) {
+        const c64 *x = (const c64 *)part->in + r * part->in_stride;
+        c64 *y = (c64 *)part->out + r * part->out_stride;
+        double shift = complex_shift(x, part->length);
+        c128 sum = complex_exp_sum(x, part->length, shift);
+        for (int64_t i = 0; i < part->length; i++)
+            y[i] = c64_round(cexp(c64_wide(x[i]) - shift) / sum);
     }
 }
 
 /* ---- the vector kernels as row functions ---- */
 
-static void logsumexp_vec(void *arg, const void *in, int64_t in_stride, void *out,
-                          int64_t out_stride, int64_t rows, int64_t length) {
+static void logsumexp_vec(void *arg, const tk_rows_part *part) {
     tk_dtype dtype = *(const tk_dtype *)arg;
     int64_t bytes = (int64_t)tk_dtype_size(dtype);
-    if (out_stride == 1) {
-        tk_logsumexp_rows(dtype, in, rows, length, in_stride, out);
+    if (part->out_stride == 1) {
+        tk_logsumexp_rows(dtype, part->in, part->rows, part->length, part->in_stride, part->out);
         return;
     }
-    for (int64_t r = 0; r < rows; r++)
-        tk_logsumexp_rows(dtype, (const char *)in + r * in_stride * bytes, 1, length, length,
-                          (char *)out + r * out_stride * bytes);
+    for (int64_t r = 0; r < part->rows; r++)
+        tk_logsumexp_rows(dtype, (const char *)part->in + r * part->in_stride * bytes, 1,
+                          part->length, part->length,
+                          (char *)part->out + r * part->out_stride * bytes);
 }
 
-static void softmax_vec(void *arg, const void *in, int64_t in_stride, void *out, int64_t out_stride,
-                        int64_t rows, int64_t length) {
-    tk_softmax_rows(*(const tk_dtype *)arg, in, in_stride, out, out_stride, rows, length);
+static void softmax_vec(void *arg, const tk_rows_part *part) {
+    tk_softmax_rows(*(const tk_dtype *)arg, part->in, part->in_stride, part->out, part->out_stride,
+                    part->rows, part->length);
 }
 
 /* ---- bodies ---- */
