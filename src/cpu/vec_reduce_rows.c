@@ -261,7 +261,7 @@ static void softmax_backward_row(tk_dtype dtype, const void *y, const void *dy, 
         dot += (double)table->dot(as_floats(dtype, y, i, part, wide_y),
                                   as_floats(dtype, dy, i, part, wide_dy), part);
     }
-    tk_vec_row_stat stat = {(float)dot, 1.0f};
+    tk_vec_row_stat stat = {(float)dot, 0.0f, 1.0f};
     for (int64_t i = 0; i < columns; i += BLOCK) {
         int64_t part = lesser(columns - i, BLOCK);
         table->normalize(as_floats(dtype, dy, i, part, wide_dy), stat,

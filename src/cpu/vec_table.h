@@ -19,9 +19,11 @@ typedef void tk_vec_outer_f32_fn(const float *x, int64_t row_stride, int64_t row
 typedef void tk_vec_outer_f64_fn(const double *x, int64_t row_stride, int64_t rows, int64_t columns,
                                  double *accumulator);
 
-/* Statistics of one row that the normalisation kernels share. */
+/* Statistics of one row that the normalisation kernels share: xhat = ((x - mean) - rest) * inverse.
+ * `rest` is what rounding the mean to f32 lost: half a unit of 10000 is 5 % of a deviation of 0.01.
+ */
 typedef struct tk_vec_row_stat {
-    float mean, inverse; /* xhat = (x - mean) * inverse */
+    float mean, rest, inverse;
 } tk_vec_row_stat;
 
 typedef struct tk_vec_table {
@@ -50,7 +52,8 @@ typedef struct tk_vec_table {
     tk_vec_outer_f32_fn *outer_f32[TK_VEC_REDUCE_COUNT];
     tk_vec_outer_f64_fn *outer_f64[TK_VEC_REDUCE_COUNT];
     float (*dot)(const float *a, const float *b, int64_t count);
-    float (*centered_square_sum)(const float *x, float mean, int64_t count);
+    /* sums[0] = sum of x - mean, sums[1] = sum of (x - mean)^2. */
+    void (*centered_moments)(const float *x, float mean, float *sums, int64_t count);
     /* out = e^(x - shift), x <= shift, and its sum; out NULL gives the sum only. */
     float (*exp_shifted)(const float *x, float shift, float *out, int64_t count);
     /* Columns of scores s[keys][width] (width a multiple of TK_COLUMN_WIDTH), one step of online
@@ -68,7 +71,7 @@ typedef struct tk_vec_table {
      */
     int64_t (*find_f32)(const float *x, float value, int64_t count);
 
-    /* out = (x - mean) * inverse [* weight] [+ bias]; weight, bias may be NULL. */
+    /* out = xhat [* weight] [+ bias]; weight, bias may be NULL. */
     void (*normalize)(const float *x, tk_vec_row_stat stat, const float *weight, const float *bias,
                       float *out, int64_t count);
     /* sums[0] = sum of g, sums[1] = sum of g * xhat, g = dy [* weight]. */
