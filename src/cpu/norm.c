@@ -176,8 +176,8 @@ static tk_status backward(norm_job *job, const void *weight, void *dweight, void
     return status;
 }
 
-tk_status tk_rms_norm(tk_dtype dtype, const void *x, const void *weight, double eps, void *out,
-                      int64_t rows, int64_t columns) {
+tk_status tk_cpu_rms_norm(tk_dtype dtype, const void *x, const void *weight, double eps, void *out,
+                          int64_t rows, int64_t columns) {
     assert(tk_dtype_is_float(dtype));
     if (dtype == TK_FLOAT64) {
         tk_norm_f64(false, x, weight, NULL, eps, out, rows, columns);
@@ -187,8 +187,8 @@ tk_status tk_rms_norm(tk_dtype dtype, const void *x, const void *weight, double 
     return forward(&job, weight, NULL, rows);
 }
 
-tk_status tk_layer_norm(tk_dtype dtype, const void *x, const void *weight, const void *bias,
-                        double eps, void *out, int64_t rows, int64_t columns) {
+tk_status tk_cpu_layer_norm(tk_dtype dtype, const void *x, const void *weight, const void *bias,
+                            double eps, void *out, int64_t rows, int64_t columns) {
     assert(tk_dtype_is_float(dtype));
     if (dtype == TK_FLOAT64) {
         tk_norm_f64(true, x, weight, bias, eps, out, rows, columns);
@@ -199,9 +199,9 @@ tk_status tk_layer_norm(tk_dtype dtype, const void *x, const void *weight, const
     return forward(&job, weight, bias, rows);
 }
 
-tk_status tk_rms_norm_backward(tk_dtype dtype, const void *x, const void *weight, double eps,
-                               const void *dy, void *dx, void *dweight, int64_t rows,
-                               int64_t columns) {
+tk_status tk_cpu_rms_norm_backward(tk_dtype dtype, const void *x, const void *weight, double eps,
+                                   const void *dy, void *dx, void *dweight, int64_t rows,
+                                   int64_t columns) {
     assert(tk_dtype_is_float(dtype));
     if (dtype == TK_FLOAT64) {
         tk_norm_backward_f64(false, x, weight, eps, dy, dx, dweight, NULL, rows, columns);
@@ -211,9 +211,9 @@ tk_status tk_rms_norm_backward(tk_dtype dtype, const void *x, const void *weight
     return backward(&job, weight, dweight, NULL, rows);
 }
 
-tk_status tk_layer_norm_backward(tk_dtype dtype, const void *x, const void *weight, double eps,
-                                 const void *dy, void *dx, void *dweight, void *dbias, int64_t rows,
-                                 int64_t columns) {
+tk_status tk_cpu_layer_norm_backward(tk_dtype dtype, const void *x, const void *weight, double eps,
+                                     const void *dy, void *dx, void *dweight, void *dbias,
+                                     int64_t rows, int64_t columns) {
     assert(tk_dtype_is_float(dtype));
     if (dtype == TK_FLOAT64) {
         tk_norm_backward_f64(true, x, weight, eps, dy, dx, dweight, dbias, rows, columns);

@@ -86,8 +86,8 @@ static void loss_rows(void *arg, int64_t begin, int64_t end, int worker) {
     }
 }
 
-int64_t tk_cross_entropy(tk_dtype dtype, const void *x, const int64_t *targets, void *loss,
-                         void *lse, int64_t rows, int64_t columns) {
+int64_t tk_cpu_cross_entropy(tk_dtype dtype, const void *x, const int64_t *targets, void *loss,
+                             void *lse, int64_t rows, int64_t columns) {
     assert(tk_dtype_is_float(dtype));
     entropy_job job = {.dtype = dtype,
                        .x = x,
@@ -135,9 +135,9 @@ static void gradient_rows(void *arg, int64_t begin, int64_t end, int worker) {
     }
 }
 
-void tk_cross_entropy_backward(tk_dtype dtype, const void *x, const int64_t *targets,
-                               const void *lse, const void *dloss, void *dx, int64_t rows,
-                               int64_t columns) {
+void tk_cpu_cross_entropy_backward(tk_dtype dtype, const void *x, const int64_t *targets,
+                                   const void *lse, const void *dloss, void *dx, int64_t rows,
+                                   int64_t columns) {
     assert(tk_dtype_is_float(dtype));
     entropy_job job = {.dtype = dtype,
                        .x = x,

@@ -93,7 +93,7 @@ static void rotate_rows(void *arg, int64_t begin, int64_t end, int worker) {
     tk_free(scratch);
 }
 
-tk_status tk_rope(const tk_rope_args *args, const void *x, void *out) {
+tk_status tk_cpu_rope(const tk_rope_args *args, const void *x, void *out) {
     assert(tk_dtype_is_float(args->dtype) && args->dims % 2 == 0 && args->dims <= args->head_dim);
     assert(args->offset_count == 1 || args->offset_count == args->batch);
     rope_job job = {.args = args, .x = x, .out = out};
