@@ -18,7 +18,7 @@ static tk_status pair_up(const tk_layout *first, const tk_layout *second, tk_lay
     return tk_layout_finish(out);
 }
 
-/* A is coalesced first: past its end only the last leaf that moves may be extended. */
+/* A is coalesced first: past its end the last leaf of extent above 1 is the one to extend. */
 static tk_status divide_pair(const tk_layout *a, const tk_layout *b, tk_layout *out) {
     tk_term size;
     tk_layout rest, both, whole;
@@ -26,7 +26,7 @@ static tk_status divide_pair(const tk_layout *a, const tk_layout *b, tk_layout *
     TK_TRY(tk_layout_complement(b, size, &rest));
     TK_TRY(pair_up(b, &rest, &both));
     TK_TRY(tk_layout_coalesce(a, NULL, &whole));
-    return tk_layout_composition(&whole, &both, out);
+    return tk_layout_composition(tk_term_is(size, 1) ? a : &whole, &both, out);
 }
 
 static tk_status product_pair(const tk_layout *a, const tk_layout *b, tk_layout *out) {

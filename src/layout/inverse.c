@@ -9,7 +9,7 @@
  *
  * The left inverse splits an offset at the strides, d_1 | d_2 | ..., and gives each digit the
  * prefix product of its leaf. Where the strides do not divide each other, other splits can still
- * work: (2,2):(2,3) is inverted by (2,2):(1,1). They are searched among the strides and their
+ * work: (2,2):(2,3) is inverted by (2,3):(1,1). They are searched among the strides and their
  * common divisors, and each candidate is proved by composition. */
 #include "layout/coalesce.h"
 #include "layout/image.h"
@@ -289,19 +289,22 @@ tk_status tk_layout_left_inverse(const tk_layout *layout, tk_layout *out) {
 
 /* -- The widest common vector -- */
 
-/* Do the first leaves of b's right inverse, the last cut to t, give consecutive offsets in a? */
+/* Do the first leaves of b's right inverse, the last cut to t, stay in a and give consecutive
+ * offsets? */
 static bool is_vector(const tk_layout *a, const tk_layout *inverse, int leaves, int64_t t,
                       int64_t *out_size) {
     tk_layout access, offsets, whole;
     tk_layout_clear(&access);
     tk_put_node(&access, (uint8_t)leaves);
+    tk_term size, reach;
     *out_size = 1;
     for (int i = 0; i < leaves; i++) {
         tk_term extent = i + 1 == leaves ? tk_term_int(t) : inverse->leaf[i].shape;
         tk_put_leaf(&access, extent, inverse->leaf[i].stride);
         *out_size *= extent.value;
     }
-    return tk_layout_composition(a, &access, &offsets) == TK_OK &&
+    return tk_layout_size(a, &size) == TK_OK && tk_layout_cosize(&access, &reach) == TK_OK &&
+           reach.value <= size.value && tk_layout_composition(a, &access, &offsets) == TK_OK &&
            tk_layout_coalesce(&offsets, NULL, &whole) == TK_OK && whole.leaf_count == 1 &&
            (whole.leaf[0].shape.value == 1 || tk_term_is(whole.leaf[0].stride, 1));
 }

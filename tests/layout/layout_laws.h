@@ -1,0 +1,910 @@
+/* The laws of the layout algebra, by enumeration on LAW_CASES random cases each.
+ *
+ * Included by a fast test and by a slow one, which differ in LAW_CASES only. Whether an answer must
+ * exist is decided here from the definitions, so a refusal is tested as tightly as a result. */
+#ifndef LAYOUT_LAWS_H
+#define LAYOUT_LAWS_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/layout_cases.h"
+
+/* Most cases are small, some have up to 4096 coordinates. */
+static int64_t pick_limit(layout_rng *rng) {
+    static const int64_t limits[] = {8, 16, 32, 48, 64, 64, 96, 128};
+    if (rng_below(rng, 64) == 0) return 4096;
+    return limits[rng_below(rng, 8)];
+}
+
+#define FOR_CASES(seed)                                                                            \
+    layout_rng rng = {seed};                                                                       \
+    for (int step = 0; step < LAW_CASES; step++)
+
+#define EXPECT_OK(status, ...)                                                                     \
+    do {                                                                                           \
+        if ((status) != TK_OK) {                                                                   \
+            print_error(__VA_ARGS__);                                                              \
+            fail_msg(": %s", tk_error_message());                                                  \
+        }                                                                                          \
+    } while (0)
+
+#define EXPECT(condition, ...)                                                                     \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            print_error(__VA_ARGS__);                                                              \
+            fail_msg(": %s", #condition);                                                          \
+        }                                                                                          \
+    } while (0)
+
+/* -- Unary laws -- */
+
+static bool has_mergeable(const tk_layout *r) {
+    for (int i = 0; i < r->leaf_count; i++) {
+        if (r->leaf[i].shape.value == 1 && r->leaf_count > 1) return true;
+        if (i &&
+            r->leaf[i].stride.value == r->leaf[i - 1].shape.value * r->leaf[i - 1].stride.value)
+            return true;
+    }
+    return false;
+}
+
+static void law_coalesce(void **state) {
+    (void)state;
+    FOR_CASES(1) {
+        tk_layout a, r, again;
+        random_layout(&rng, pick_limit(&rng), &a);
+        EXPECT_OK(tk_layout_coalesce(&a, NULL, &r), "coalesce %s", show(&a).text);
+        EXPECT(same_function(&a, &r), "coalesce %s = %s", show(&a).text, show(&r).text);
+        EXPECT(tk_layout_depth(&r) <= 1 && !has_mergeable(&r), "coalesce %s = %s", show(&a).text,
+               show(&r).text);
+        EXPECT_OK(tk_layout_coalesce(&r, NULL, &again), "coalesce %s", show(&r).text);
+        EXPECT(tk_layout_equal(&r, &again), "coalesce twice %s", show(&a).text);
+    }
+}
+
+static void law_coalesce_by_mode(void **state) {
+    (void)state;
+    FOR_CASES(2) {
+        tk_layout a, r, mode, kept;
+        tk_tuple profile;
+        random_layout(&rng, pick_limit(&rng), &a);
+        int rank = tk_layout_rank(&a);
+        if (tk_layout_depth(&a) == 0) continue;
+        int64_t ones[TK_LAYOUT_MAX_LEAVES];
+        int given = 1 + rng_below(&rng, rank);
+        for (int i = 0; i < given; i++) ones[i] = 1;
+        assert_int_equal(tk_tuple_from_ints(ones, given, &profile), TK_OK);
+        EXPECT_OK(tk_layout_coalesce(&a, &profile, &r), "coalesce %s", show(&a).text);
+        EXPECT(same_function(&a, &r) && tk_layout_rank(&r) == rank, "coalesce by mode %s",
+               show(&a).text);
+        for (int i = 0; i < rank; i++) {
+            assert_int_equal(tk_layout_mode(&a, i, &mode), TK_OK);
+            assert_int_equal(tk_layout_mode(&r, i, &kept), TK_OK);
+            EXPECT(i < given ? !has_mergeable(&kept) : tk_layout_equal(&mode, &kept),
+                   "mode %d of %s", i, show(&r).text);
+        }
+    }
+}
+
+static void law_rearrange(void **state) {
+    (void)state;
+    FOR_CASES(3) {
+        tk_layout a, flat, grouped;
+        random_layout(&rng, pick_limit(&rng), &a);
+        EXPECT_OK(tk_layout_flatten(&a, &flat), "flatten %s", show(&a).text);
+        EXPECT(same_function(&a, &flat) && tk_layout_depth(&flat) <= 1, "flatten %s",
+               show(&a).text);
+        int rank = tk_layout_rank(&a), begin = rng_below(&rng, rank + 1);
+        int end = begin + rng_below(&rng, rank - begin + 1);
+        EXPECT_OK(tk_layout_group(&a, begin, end, &grouped), "group %s", show(&a).text);
+        EXPECT(same_function(&a, &grouped) && tk_layout_rank(&grouped) == rank - end + begin + 1,
+               "group %s [%d,%d) = %s", show(&a).text, begin, end, show(&grouped).text);
+    }
+}
+
+/* Marks the image of a layout whose offsets are below `span`. */
+static unsigned char *image_of(const tk_layout *layout, int64_t span) {
+    unsigned char *hit = calloc(1, (size_t)span);
+    int64_t size = size_of(layout);
+    for (int64_t i = 0; i < size; i++) {
+        int64_t value = value_of(layout, i);
+        if (value < span && hit[value] < UINT8_MAX) hit[value]++;
+    }
+    return hit;
+}
+
+static void law_filter(void **state) {
+    (void)state;
+    FOR_CASES(4) {
+        tk_layout a, r;
+        tk_term span;
+        random_layout(&rng, pick_limit(&rng), &a);
+        EXPECT_OK(tk_layout_filter(&a, &r), "filter %s", show(&a).text);
+        EXPECT_OK(tk_layout_cosize(&a, &span), "cosize %s", show(&a).text);
+        EXPECT(!has_mergeable(&r), "filter %s = %s", show(&a).text, show(&r).text);
+        unsigned char *before = image_of(&a, span.value), *after = image_of(&r, span.value);
+        for (int64_t v = 0; v < span.value; v++)
+            EXPECT(!before[v] == !after[v], "filter %s = %s at %lld", show(&a).text, show(&r).text,
+                   (long long)v);
+        free(before);
+        free(after);
+    }
+}
+
+/* -- Complement -- */
+
+typedef struct sorted_leaf {
+    int64_t stride, extent;
+} sorted_leaf;
+
+static int compare_leaves(const void *a, const void *b) {
+    const sorted_leaf *x = a, *y = b;
+    if (x->stride != y->stride) return x->stride < y->stride ? -1 : 1;
+    return x->extent < y->extent ? -1 : x->extent > y->extent;
+}
+
+static int sort_leaves(const tk_layout *layout, sorted_leaf *out) {
+    int count = 0;
+    for (int i = 0; i < layout->leaf_count; i++)
+        if (layout->leaf[i].shape.value > 1 && layout->leaf[i].stride.value)
+            out[count++] = (sorted_leaf){layout->leaf[i].stride.value, layout->leaf[i].shape.value};
+    qsort(out, (size_t)count, sizeof *out, compare_leaves);
+    return count;
+}
+
+/* The documented condition: at every step the span below divides the stride. */
+static bool complement_exists(const tk_layout *layout) {
+    sorted_leaf leaf[TK_LAYOUT_MAX_LEAVES];
+    int count = sort_leaves(layout, leaf);
+    int64_t span = 1;
+    for (int i = 0; i < count; i++) {
+        if (leaf[i].stride % span) return false;
+        span = leaf[i].stride * leaf[i].extent;
+    }
+    return true;
+}
+
+static void check_complement(const tk_layout *a, const tk_layout *r, int64_t target) {
+    int64_t size = size_of(r), moved = size_of(a), last = -1;
+    tk_term span_a, span_r;
+    assert_int_equal(tk_layout_cosize(a, &span_a), TK_OK);
+    assert_int_equal(tk_layout_cosize(r, &span_r), TK_OK);
+    int64_t span = span_a.value + span_r.value;
+    unsigned char *hit = image_of(a, span), *reached = calloc(1, (size_t)span);
+    for (int64_t j = 0; j < size; j++) {
+        int64_t value = value_of(r, j);
+        EXPECT(value > last, "complement of %s = %s is not increasing", show(a).text, show(r).text);
+        EXPECT(value == 0 || value >= span_a.value || !hit[value],
+               "complement of %s = %s meets it at %lld", show(a).text, show(r).text,
+               (long long)value);
+        last = value;
+        if (moved * size > 200000) continue;
+        for (int64_t i = 0; i < moved; i++) reached[value + value_of(a, i)] = 1;
+    }
+    for (int64_t v = 0; v < target && moved * size <= 200000; v++)
+        EXPECT(reached[v], "complement of %s to %lld = %s leaves out %lld", show(a).text,
+               (long long)target, show(r).text, (long long)v);
+    free(hit);
+    free(reached);
+}
+
+static void law_complement(void **state) {
+    (void)state;
+    FOR_CASES(5) {
+        tk_layout a, r;
+        random_layout(&rng, pick_limit(&rng), &a);
+        int64_t target = 1 + rng_below(&rng, 300);
+        tk_status status = tk_layout_complement(&a, tk_term_int(target), &r);
+        if (!complement_exists(&a)) {
+            EXPECT(status == TK_SHAPE_ERROR, "complement of %s", show(&a).text);
+            continue;
+        }
+        EXPECT_OK(status, "complement of %s", show(&a).text);
+        EXPECT(!has_mergeable(&r), "complement of %s = %s", show(&a).text, show(&r).text);
+        check_complement(&a, &r, target);
+    }
+}
+
+/* -- Inverses -- */
+
+static bool is_injective(const tk_layout *layout) {
+    tk_term span;
+    assert_int_equal(tk_layout_cosize(layout, &span), TK_OK);
+    unsigned char *hit = calloc(1, (size_t)span.value);
+    int64_t size = size_of(layout);
+    bool injective = true;
+    for (int64_t i = 0; i < size && injective; i++) injective = !hit[value_of(layout, i)]++;
+    free(hit);
+    return injective;
+}
+
+/* The chain that takes the leftmost leaf of each stride in the coalesced layout. */
+static int64_t greedy_chain(const tk_layout *layout) {
+    tk_layout c;
+    int64_t span = 1;
+    assert_int_equal(tk_layout_coalesce(layout, NULL, &c), TK_OK);
+    for (int i = 0; i < c.leaf_count; i++)
+        if (c.leaf[i].stride.value == span && c.leaf[i].shape.value > 1) {
+            span *= c.leaf[i].shape.value;
+            i = -1;
+        }
+    return span;
+}
+
+static void law_right_inverse(void **state) {
+    (void)state;
+    FOR_CASES(6) {
+        tk_layout a, r;
+        random_layout(&rng, pick_limit(&rng), &a);
+        EXPECT_OK(tk_layout_right_inverse(&a, &r), "right_inverse %s", show(&a).text);
+        int64_t size = size_of(&r);
+        EXPECT(size >= greedy_chain(&a), "right_inverse %s = %s", show(&a).text, show(&r).text);
+        for (int64_t i = 0; i < size; i++)
+            EXPECT(value_of(&a, value_of(&r, i)) == i, "right_inverse %s = %s at %lld",
+                   show(&a).text, show(&r).text, (long long)i);
+    }
+}
+
+static void law_left_inverse(void **state) {
+    (void)state;
+    int found = 0, open = 0;
+    FOR_CASES(7) {
+        tk_layout a, r;
+        random_layout(&rng, pick_limit(&rng), &a);
+        tk_status status = tk_layout_left_inverse(&a, &r);
+        if (!is_injective(&a)) {
+            EXPECT(status == TK_SHAPE_ERROR, "left_inverse %s", show(&a).text);
+            continue;
+        }
+        found += status == TK_OK;
+        open += status == TK_UNSUPPORTED;
+        if (status == TK_UNSUPPORTED && !complement_exists(&a)) continue;
+        EXPECT_OK(status, "left_inverse %s", show(&a).text);
+        int64_t size = size_of(&a);
+        for (int64_t i = 0; i < size; i++)
+            EXPECT(value_of(&r, value_of(&a, i)) == i, "left_inverse %s = %s at %lld",
+                   show(&a).text, show(&r).text, (long long)i);
+    }
+    EXPECT(open * 20 < found, "%d found, %d not", found, open);
+}
+
+static void law_tests(void **state) {
+    (void)state;
+    FOR_CASES(8) {
+        tk_layout a;
+        bool flag;
+        random_layout(&rng, pick_limit(&rng), &a);
+        EXPECT_OK(tk_layout_is_injective(&a, &flag), "injective %s", show(&a).text);
+        EXPECT(flag == is_injective(&a), "injective %s", show(&a).text);
+        EXPECT_OK(tk_layout_is_compact(&a, &flag), "compact %s", show(&a).text);
+        tk_term span;
+        assert_int_equal(tk_layout_cosize(&a, &span), TK_OK);
+        bool compact = is_injective(&a) && span.value == size_of(&a);
+        EXPECT(!flag || compact, "compact %s", show(&a).text);
+        EXPECT(flag || !compact, "not compact %s", show(&a).text);
+    }
+}
+
+static void law_nullspace(void **state) {
+    (void)state;
+    FOR_CASES(9) {
+        tk_layout a, r;
+        random_layout(&rng, pick_limit(&rng), &a);
+        EXPECT_OK(tk_layout_nullspace(&a, &r), "nullspace %s", show(&a).text);
+        int64_t size = size_of(&r), zeros = 1;
+        for (int i = 0; i < a.leaf_count; i++)
+            if (a.leaf[i].stride.value == 0) zeros *= a.leaf[i].shape.value;
+        EXPECT(size == zeros && is_injective(&r), "nullspace %s = %s", show(&a).text,
+               show(&r).text);
+        for (int64_t i = 0; i < size; i++)
+            EXPECT(value_of(&a, value_of(&r, i)) == 0, "nullspace %s = %s", show(&a).text,
+                   show(&r).text);
+    }
+}
+
+static void law_common_vector(void **state) {
+    (void)state;
+    FOR_CASES(10) {
+        tk_layout a, b;
+        int64_t width, common = 0;
+        random_injective(&rng, 64, &a);
+        random_injective(&rng, 64, &b);
+        if (rng_below(&rng, 2)) b = a;
+        EXPECT_OK(tk_layout_max_common_vector(&a, &b, &width), "common vector");
+        int64_t size = size_of(&a) < size_of(&b) ? size_of(&a) : size_of(&b);
+        for (int64_t i = 0; i < size;
+             i = value_of(&a, i) == common && value_of(&b, i) == common ? (common++, 0) : i + 1) {
+        }
+        EXPECT(width >= 1 && width <= common, "common vector of %s and %s: %lld of %lld",
+               show(&a).text, show(&b).text, (long long)width, (long long)common);
+        if (tk_layout_equal(&a, &b)) {
+            tk_layout inverse;
+            assert_int_equal(tk_layout_right_inverse(&a, &inverse), TK_OK);
+            EXPECT(width == size_of(&inverse), "common vector of %s with itself: %lld",
+                   show(&a).text, (long long)width);
+        }
+    }
+}
+
+/* -- Composition -- */
+
+/* B's modes refined by R: each leaf of B is a mode of R of the same size, coalesced. */
+static void check_composition(const tk_layout *a, const tk_layout *b, const tk_layout *r) {
+    tk_tuple shape_b, shape_r;
+    bool compatible;
+    tk_layout_shape(b, &shape_b);
+    tk_layout_shape(r, &shape_r);
+    assert_int_equal(tk_tuple_compatible(&shape_b, &shape_r, &compatible), TK_OK);
+    EXPECT(compatible, "%s o %s = %s", show(a).text, show(b).text, show(r).text);
+    int64_t size = size_of(b);
+    for (int64_t i = 0; i < size; i++)
+        EXPECT(value_of(r, i) == value_of(a, value_of(b, i)), "%s o %s = %s at %lld", show(a).text,
+               show(b).text, show(r).text, (long long)i);
+}
+
+/* Operands that meet A in all ways: inside it, at its boundaries, carrying, beyond its end. */
+static void random_right(layout_rng *rng, const tk_layout *a, tk_layout *out) {
+    random_layout(rng, 64, out);
+    if (rng_below(rng, 2)) return;
+    tk_tuple shape, stride;
+    tk_layout_shape(out, &shape);
+    tk_layout_stride(out, &stride);
+    int64_t prefix = 1;
+    for (int i = 0; i < stride.leaf_count; i++) {
+        int until = rng_below(rng, a->leaf_count + 1);
+        prefix = 1;
+        for (int j = 0; j < until; j++) prefix *= a->leaf[j].shape.value;
+        if (prefix > 4096) prefix = 4096;
+        stride.leaf[i].value = prefix * (1 + (rng_below(rng, 3) == 0) * rng_below(rng, 3));
+    }
+    assert_int_equal(tk_layout_make(&shape, &stride, out), TK_OK);
+}
+
+static void law_composition(void **state) {
+    (void)state;
+    int answered = 0, refused = 0;
+    FOR_CASES(11) {
+        tk_layout a, b, r;
+        random_layout(&rng, pick_limit(&rng), &a);
+        random_right(&rng, &a, &b);
+        tk_status status = tk_layout_composition(&a, &b, &r);
+        bool exists = composition_exists(&a, &b);
+        answered += exists;
+        refused += !exists;
+        EXPECT(exists ? status == TK_OK : status == TK_SHAPE_ERROR, "%s o %s: %s%s", show(&a).text,
+               show(&b).text, exists ? "exists: " : "has no layout ", tk_error_message());
+        if (exists) check_composition(&a, &b, &r);
+    }
+    EXPECT(answered > LAW_CASES / 10 && refused > LAW_CASES / 10, "%d answered, %d refused",
+           answered, refused);
+}
+
+/* A coordinate that an error names really is one where no layout could follow. */
+static void law_composition_by_mode(void **state) {
+    (void)state;
+    FOR_CASES(12) {
+        tk_layout a, b, r, mode_a, mode_r;
+        random_layout(&rng, pick_limit(&rng), &a);
+        int rank = tk_layout_rank(&a), modes = 1 + rng_below(&rng, rank);
+        char text[2048] = "[";
+        bool exists = true;
+        for (int i = 0; i < modes; i++) {
+            assert_int_equal(tk_layout_mode(&a, i, &mode_a), TK_OK);
+            random_right(&rng, &mode_a, &b);
+            bool skip = rng_below(&rng, 4) == 0;
+            if (!skip) exists = exists && composition_exists(&mode_a, &b);
+            if (i) strcat(text, ";");
+            strcat(text, skip ? "_" : show(&b).text);
+        }
+        strcat(text, "]");
+        tk_tiler tiler = tiler_of(text), tile;
+        tk_status status = tk_layout_composition(&a, &tiler, &r);
+        EXPECT(exists == (status == TK_OK), "%s o %s", show(&a).text, text);
+        if (!exists) continue;
+        EXPECT(tk_layout_rank(&r) == modes, "%s o %s", show(&a).text, text);
+        char *at = text + 1;
+        for (int i = 0; i < modes; i++) {
+            char *end = at + strcspn(at, ";]");
+            *end = 0;
+            assert_int_equal(tk_layout_mode(&a, i, &mode_a), TK_OK);
+            assert_int_equal(tk_layout_mode(&r, i, &mode_r), TK_OK);
+            if (*at == '_') {
+                EXPECT(tk_layout_equal(&mode_a, &mode_r), "mode %d", i);
+            } else {
+                tile = layout_of(at);
+                check_composition(&mode_a, &tile, &mode_r);
+            }
+            at = end + 1;
+        }
+    }
+}
+
+static void law_associative(void **state) {
+    (void)state;
+    int met = 0;
+    FOR_CASES(13) {
+        tk_layout a, b, c, ab, bc, left, right;
+        random_layout(&rng, pick_limit(&rng), &a);
+        random_right(&rng, &a, &b);
+        random_right(&rng, &b, &c);
+        if (tk_layout_composition(&a, &b, &ab) || tk_layout_composition(&b, &c, &bc)) continue;
+        if (tk_layout_composition(&ab, &c, &left) || tk_layout_composition(&a, &bc, &right))
+            continue;
+        int64_t size = size_of(&c), reach = size_of(&b);
+        bool inside = true;
+        for (int64_t i = 0; i < size; i++) inside = inside && value_of(&c, i) < reach;
+        if (!inside) continue;
+        met++;
+        EXPECT(same_function(&left, &right), "(%s o %s) o %s", show(&a).text, show(&b).text,
+               show(&c).text);
+    }
+    EXPECT(met > LAW_CASES / 20, "only %d triples", met);
+}
+
+/* -- Divides and products -- */
+
+/* A tile that often divides: compact pieces with a stride. */
+static void random_tile(layout_rng *rng, tk_layout *out) {
+    tk_tuple shape;
+    random_shape(rng, 16, &shape);
+    random_strides(rng, &shape, (stride_kind)rng_below(rng, STRIDES_PADDED + 1), out);
+}
+
+static void check_groupings(const tk_layout *a, const tk_layout *b, const tk_layout *logical,
+                            bool divide) {
+    tk_layout zipped, tiled, flat, flat_zipped, flat_tiled;
+    tk_status status[3] = {
+        divide ? tk_layout_zipped_divide(a, b, &zipped) : tk_layout_zipped_product(a, b, &zipped),
+        divide ? tk_layout_tiled_divide(a, b, &tiled) : tk_layout_tiled_product(a, b, &tiled),
+        divide ? tk_layout_flat_divide(a, b, &flat) : tk_layout_flat_product(a, b, &flat)};
+    for (int i = 0; i < 3; i++) EXPECT_OK(status[i], "%s by %s", show(a).text, show(b).text);
+    EXPECT(tk_layout_equal(logical, &zipped), "%s by %s", show(a).text, show(b).text);
+    tk_layout rest;
+    assert_int_equal(tk_layout_mode(logical, 1, &rest), TK_OK);
+    EXPECT(tk_layout_rank(&tiled) == 1 + tk_layout_rank(&rest), "%s", show(&tiled).text);
+    assert_int_equal(tk_layout_flatten(&zipped, &flat_zipped), TK_OK);
+    assert_int_equal(tk_layout_flatten(&tiled, &flat_tiled), TK_OK);
+    EXPECT(tk_layout_equal(&flat_zipped, &flat_tiled), "%s", show(&tiled).text);
+    assert_int_equal(tk_layout_flatten(&flat, &flat_tiled), TK_OK);
+    EXPECT(tk_layout_equal(&flat_zipped, &flat_tiled), "%s", show(&flat).text);
+}
+
+static void check_permutes(const tk_layout *a, const tk_layout *b, const tk_layout *r) {
+    tk_term span;
+    assert_int_equal(tk_layout_cosize(a, &span), TK_OK);
+    unsigned char *before = image_of(a, span.value), *after = image_of(r, span.value);
+    EXPECT(!memcmp(before, after, (size_t)span.value), "%s divided by %s = %s", show(a).text,
+           show(b).text, show(r).text);
+    free(before);
+    free(after);
+}
+
+static void law_divide(void **state) {
+    (void)state;
+    int answered = 0, permuted = 0;
+    FOR_CASES(14) {
+        tk_layout a, b, whole, rest, both, r;
+        random_layout(&rng, pick_limit(&rng) / 2, &a);
+        random_tile(&rng, &b);
+        tk_status status = tk_layout_logical_divide(&a, &b, &r);
+        bool exists = complement_exists(&b);
+        if (exists) {
+            const tk_layout *parts[2] = {&b, &rest};
+            assert_int_equal(tk_layout_complement(&b, tk_term_int(size_of(&a)), &rest), TK_OK);
+            assert_int_equal(tk_layout_concat(parts, 2, &both), TK_OK);
+            assert_int_equal(tk_layout_coalesce(&a, NULL, &whole), TK_OK);
+            if (size_of(&a) == 1) whole = a;
+            exists = composition_exists(&whole, &both);
+        }
+        EXPECT(exists ? status == TK_OK : status == TK_SHAPE_ERROR, "%s divided by %s: %s",
+               show(&a).text, show(&b).text, tk_error_message());
+        if (!exists) continue;
+        answered++;
+        check_composition(&whole, &both, &r);
+        check_groupings(&a, &b, &r, true);
+        if (size_of(&r) != size_of(&a)) continue;
+        permuted++;
+        check_permutes(&a, &b, &r);
+    }
+    EXPECT(answered > LAW_CASES / 10 && permuted > LAW_CASES / 20, "%d answered, %d dividing",
+           answered, permuted);
+}
+
+static void law_product(void **state) {
+    (void)state;
+    int answered = 0;
+    FOR_CASES(15) {
+        tk_layout a, b, r, block, tiles, gaps;
+        tk_term span;
+        random_injective(&rng, 32, &a);
+        random_injective(&rng, 16, &b);
+        if (rng_below(&rng, 8) == 0) random_layout(&rng, 16, &b);
+        tk_status status = tk_layout_logical_product(&a, &b, &r);
+        assert_int_equal(tk_layout_cosize(&b, &span), TK_OK);
+        bool exists = complement_exists(&a);
+        if (exists) {
+            tk_term target = tk_term_int(size_of(&a) * span.value);
+            assert_int_equal(tk_layout_complement(&a, target, &gaps), TK_OK);
+            exists = composition_exists(&gaps, &b);
+        }
+        EXPECT(exists ? status == TK_OK : status == TK_SHAPE_ERROR, "%s times %s: %s",
+               show(&a).text, show(&b).text, tk_error_message());
+        if (!exists) continue;
+        answered++;
+        assert_int_equal(tk_layout_mode(&r, 0, &block), TK_OK);
+        assert_int_equal(tk_layout_mode(&r, 1, &tiles), TK_OK);
+        EXPECT(tk_layout_equal(&a, &block), "%s times %s", show(&a).text, show(&b).text);
+        check_composition(&gaps, &b, &tiles);
+        EXPECT(!is_injective(&a) || !is_injective(&b) || is_injective(&r),
+               "%s times %s = %s is not injective", show(&a).text, show(&b).text, show(&r).text);
+        check_groupings(&a, &b, &r, false);
+    }
+    EXPECT(answered > LAW_CASES / 4, "%d answered", answered);
+}
+
+/* Mode i of a product zipped by modes: as a function (first_i, second_i) of the two operands. */
+static void check_zipped(const tk_layout *zipped, const tk_layout *first, const tk_layout *second,
+                         int rank) {
+    for (int i = 0; i < rank; i++) {
+        tk_layout mode, x, y, pair;
+        assert_int_equal(tk_layout_mode(zipped, i, &mode), TK_OK);
+        assert_int_equal(tk_layout_mode(first, i, &x), TK_OK);
+        assert_int_equal(tk_layout_mode(second, i, &y), TK_OK);
+        const tk_layout *parts[2] = {&x, &y};
+        assert_int_equal(tk_layout_concat(parts, 2, &pair), TK_OK);
+        EXPECT(same_function(&mode, &pair), "mode %d of %s", i, show(zipped).text);
+    }
+}
+
+static void law_blocked_and_raked(void **state) {
+    (void)state;
+    int answered = 0;
+    FOR_CASES(16) {
+        tk_layout a, b, pa, pb, r, block, tiles, blocked, raked;
+        random_injective(&rng, 32, &a);
+        random_injective(&rng, 16, &b);
+        int rank =
+            tk_layout_rank(&a) > tk_layout_rank(&b) ? tk_layout_rank(&a) : tk_layout_rank(&b);
+        assert_int_equal(tk_layout_append(&a, rank, NULL, &pa), TK_OK);
+        assert_int_equal(tk_layout_append(&b, rank, NULL, &pb), TK_OK);
+        tk_status status = tk_layout_logical_product(&pa, &pb, &r);
+        assert_int_equal(tk_layout_blocked_product(&a, &b, &blocked), status);
+        assert_int_equal(tk_layout_raked_product(&a, &b, &raked), status);
+        if (status != TK_OK) continue;
+        answered++;
+        assert_int_equal(tk_layout_mode(&r, 0, &block), TK_OK);
+        assert_int_equal(tk_layout_mode(&r, 1, &tiles), TK_OK);
+        EXPECT(is_injective(&blocked) && is_injective(&raked), "%s with %s", show(&a).text,
+               show(&b).text);
+        check_zipped(&blocked, &block, &tiles, rank);
+        check_zipped(&raked, &tiles, &block, rank);
+    }
+    EXPECT(answered > LAW_CASES / 4, "%d answered", answered);
+}
+
+static void law_tile_to_shape(void **state) {
+    (void)state;
+    FOR_CASES(17) {
+        tk_layout block, r, mode, block_mode;
+        tk_tuple shape, order;
+        random_shape(&rng, 32, &shape);
+        random_strides(&rng, &shape, (stride_kind)rng_below(&rng, STRIDES_PERMUTED + 1), &block);
+        int rank = tk_layout_rank(&block) + rng_below(&rng, 2);
+        int64_t target[8], keys[8], size = 1;
+        for (int i = 0; i < rank; i++) {
+            tk_term extent = tk_term_int(1);
+            if (i < tk_layout_rank(&block)) {
+                assert_int_equal(tk_layout_mode(&block, i, &block_mode), TK_OK);
+                extent = tk_term_int(size_of(&block_mode));
+            }
+            target[i] = extent.value * (1 + rng_below(&rng, 3)) - rng_below(&rng, 2);
+            if (target[i] < 1) target[i] = 1;
+            keys[i] = rng_below(&rng, 3);
+            size *= (target[i] + extent.value - 1) / extent.value * extent.value;
+        }
+        assert_int_equal(tk_tuple_from_ints(target, rank, &shape), TK_OK);
+        assert_int_equal(tk_tuple_from_ints(keys, rank, &order), TK_OK);
+        EXPECT_OK(tk_layout_tile_to_shape(&block, &shape, rng_below(&rng, 4) ? &order : NULL, &r),
+                  "tile_to_shape %s", show(&block).text);
+        EXPECT(tk_layout_rank(&r) == rank && size_of(&r) == size && is_injective(&r),
+               "tile_to_shape %s = %s", show(&block).text, show(&r).text);
+        for (int i = 0; i < tk_layout_rank(&block); i++) {
+            tk_layout kept;
+            assert_int_equal(tk_layout_mode(&r, i, &mode), TK_OK);
+            assert_int_equal(tk_layout_mode(&mode, 0, &kept), TK_OK);
+            assert_int_equal(tk_layout_mode(&block, i, &block_mode), TK_OK);
+            EXPECT(tk_layout_equal(&kept, &block_mode), "block in %s", show(&r).text);
+        }
+    }
+}
+
+/* -- Recast, slices, coordinates, swizzles, text -- */
+
+static void law_recast(void **state) {
+    (void)state;
+    FOR_CASES(18) {
+        tk_layout a, wide, back, narrow;
+        tk_tuple shape, stride;
+        random_injective(&rng, pick_limit(&rng), &a);
+        int64_t ratio = 2 + rng_below(&rng, 3), bits = 8;
+        tk_layout_shape(&a, &shape);
+        tk_layout_stride(&a, &stride);
+        /* Elements come in groups of `ratio`: a leading leaf of stride 1, the others on multiples.
+         */
+        for (int i = 0; i < a.leaf_count; i++) {
+            stride.leaf[i].value *= ratio;
+            if (i == 0) shape.leaf[i].value = ratio * (1 + rng_below(&rng, 4));
+            if (i == 0) stride.leaf[i].value = 1;
+        }
+        assert_int_equal(tk_layout_make(&shape, &stride, &a), TK_OK);
+        EXPECT_OK(tk_layout_recast(&a, bits * ratio, bits, &wide), "recast %s", show(&a).text);
+        EXPECT_OK(tk_layout_recast(&wide, bits, bits * ratio, &back), "recast %s",
+                  show(&wide).text);
+        bool plain = true;
+        for (int i = 1; i < a.leaf_count; i++) plain = plain && a.leaf[i].stride.value > ratio;
+        EXPECT(!plain || same_function(&a, &back), "recast %s by %lld = %s = %s", show(&a).text,
+               (long long)ratio, show(&wide).text, show(&back).text);
+        for (int64_t i = 0; plain && i < size_of(&a); i++) {
+            int64_t row = i / a.leaf[0].shape.value, column = i % a.leaf[0].shape.value / ratio;
+            int64_t at = column + row * wide.leaf[0].shape.value;
+            EXPECT(value_of(&wide, at) == value_of(&a, i) / ratio, "recast %s = %s at %lld",
+                   show(&a).text, show(&wide).text, (long long)i);
+        }
+        EXPECT_OK(tk_layout_recast(&a, bits, bits, &narrow), "recast %s", show(&a).text);
+        EXPECT(tk_layout_equal(&a, &narrow), "recast %s", show(&a).text);
+    }
+}
+
+static void law_coordinates(void **state) {
+    (void)state;
+    FOR_CASES(19) {
+        tk_layout a;
+        tk_tuple shape, index, coord, value, top;
+        tk_term back;
+        random_layout(&rng, pick_limit(&rng), &a);
+        tk_layout_shape(&a, &shape);
+        int64_t size = size_of(&a), i = rng_below(&rng, (int)size);
+        tk_tuple_from_term(tk_term_int(i), &index);
+        EXPECT_OK(tk_idx2crd(&index, &shape, &coord), "idx2crd %s", show(&a).text);
+        EXPECT(tk_tuple_congruent(&coord, &shape), "idx2crd %s", show(&a).text);
+        EXPECT_OK(tk_crd2idx(&coord, &shape, &back), "crd2idx %s", show(&a).text);
+        EXPECT(back.value == i, "crd2idx %s of %lld", show(&a).text, (long long)i);
+        const tk_tuple *forms[3] = {&index, &coord, &top};
+        int64_t each[TK_LAYOUT_MAX_LEAVES], rest = i;
+        int rank = tk_layout_rank(&a);
+        for (int mode = 0; mode < rank; mode++) {
+            tk_layout part;
+            assert_int_equal(tk_layout_mode(&a, mode, &part), TK_OK);
+            each[mode] = rest % size_of(&part);
+            rest /= size_of(&part);
+        }
+        assert_int_equal(tk_tuple_from_ints(each, rank, &top), TK_OK);
+        for (int form = 0; form < (tk_layout_depth(&a) ? 3 : 2); form++) {
+            EXPECT_OK(tk_layout_eval(&a, forms[form], &value), "eval %s", show(&a).text);
+            EXPECT(value.leaf[0].value == value_of(&a, i), "eval %s at %lld, form %d",
+                   show(&a).text, (long long)i, form);
+        }
+        EXPECT(tk_layout_at(&a, i) == value_of(&a, i), "at %s", show(&a).text);
+        int64_t past = size + rng_below(&rng, 50);
+        EXPECT(tk_layout_at(&a, past) == value_of(&a, past), "past the end of %s", show(&a).text);
+        int64_t run[16];
+        EXPECT_OK(tk_layout_offsets(&a, i, 16, run), "offsets %s", show(&a).text);
+        for (int j = 0; j < 16; j++)
+            EXPECT(run[j] == value_of(&a, i + j), "offsets %s from %lld", show(&a).text,
+                   (long long)i);
+    }
+}
+
+static void law_slice(void **state) {
+    (void)state;
+    FOR_CASES(20) {
+        tk_layout a, kept, fixed;
+        tk_tuple shape, coord, index, value, offset;
+        random_layout(&rng, pick_limit(&rng), &a);
+        tk_layout_shape(&a, &shape);
+        int64_t size = size_of(&a), i = rng_below(&rng, (int)size), inner = 0, prefix = 1;
+        tk_tuple_from_term(tk_term_int(i), &index);
+        assert_int_equal(tk_idx2crd(&index, &shape, &coord), TK_OK);
+        for (int leaf = 0; leaf < coord.leaf_count; leaf++) {
+            if (rng_below(&rng, 2)) continue;
+            inner += coord.leaf[leaf].value * prefix;
+            prefix *= shape.leaf[leaf].value;
+            coord.leaf[leaf] = (tk_term){0, 0, TK_TERM_ANY};
+        }
+        EXPECT_OK(tk_layout_slice(&a, &coord, &kept), "slice %s", show(&a).text);
+        EXPECT_OK(tk_layout_dice(&a, &coord, &fixed), "dice %s", show(&a).text);
+        EXPECT_OK(tk_layout_eval(&a, &coord, &offset), "eval %s", show(&a).text);
+        EXPECT(size_of(&kept) == prefix && size_of(&kept) * size_of(&fixed) == size, "slice %s",
+               show(&a).text);
+        tk_tuple_from_term(tk_term_int(inner), &index);
+        EXPECT_OK(tk_layout_eval(&kept, &index, &value), "eval %s", show(&kept).text);
+        EXPECT(offset.leaf[0].value + value.leaf[0].value == value_of(&a, i), "slice %s at %lld",
+               show(&a).text, (long long)i);
+    }
+}
+
+static void law_partition(void **state) {
+    (void)state;
+    int met = 0;
+    FOR_CASES(21) {
+        tk_layout a, threads, part;
+        tk_tuple shape, offset;
+        int64_t extents[2] = {1 << rng_below(&rng, 3), 1 << rng_below(&rng, 3)};
+        int64_t sizes[2] = {extents[0] * (1 + rng_below(&rng, 3)),
+                            extents[1] * (1 + rng_below(&rng, 3))};
+        assert_int_equal(tk_tuple_from_ints(sizes, 2, &shape), TK_OK);
+        random_strides(&rng, &shape, (stride_kind)rng_below(&rng, STRIDES_PADDED + 1), &a);
+        assert_int_equal(tk_tuple_from_ints(extents, 2, &shape), TK_OK);
+        random_strides(&rng, &shape, (stride_kind)rng_below(&rng, STRIDES_PERMUTED + 1), &threads);
+        tk_term span;
+        assert_int_equal(tk_layout_cosize(&a, &span), TK_OK);
+        unsigned char *whole = image_of(&a, span.value), *hit = calloc(1, (size_t)span.value);
+        int64_t count = size_of(&threads);
+        for (int64_t t = 0; t < count; t++) {
+            EXPECT_OK(tk_layout_local_partition(&a, &threads, t, &part, &offset), "%s for %s",
+                      show(&a).text, show(&threads).text);
+            for (int64_t i = 0; i < size_of(&part); i++)
+                hit[offset.leaf[0].value + value_of(&part, i)]++;
+        }
+        EXPECT(!memcmp(whole, hit, (size_t)span.value), "%s for %s", show(&a).text,
+               show(&threads).text);
+        met++;
+        free(whole);
+        free(hit);
+    }
+    assert_int_equal(met, LAW_CASES);
+}
+
+static void law_thread_values(void **state) {
+    (void)state;
+    FOR_CASES(22) {
+        tk_layout threads, values, tv;
+        tk_tuple shape, tile;
+        tk_term size;
+        int64_t extents[2] = {1 << rng_below(&rng, 4), 1 << rng_below(&rng, 3)};
+        assert_int_equal(tk_tuple_from_ints(extents, 2, &shape), TK_OK);
+        random_strides(&rng, &shape, (stride_kind)rng_below(&rng, STRIDES_PERMUTED + 1), &threads);
+        extents[0] = 1 + rng_below(&rng, 4);
+        extents[1] = 1 + rng_below(&rng, 4);
+        assert_int_equal(tk_tuple_from_ints(extents, 2, &shape), TK_OK);
+        random_strides(&rng, &shape, (stride_kind)rng_below(&rng, STRIDES_PERMUTED + 1), &values);
+        EXPECT_OK(tk_layout_make_tv(&threads, &values, &tile, &tv), "%s with %s",
+                  show(&threads).text, show(&values).text);
+        assert_int_equal(tk_tuple_product(&tile, &size), TK_OK);
+        tk_term span;
+        assert_int_equal(tk_layout_cosize(&tv, &span), TK_OK);
+        EXPECT(size_of(&tv) == size.value && span.value == size.value && is_injective(&tv),
+               "%s with %s = %s", show(&threads).text, show(&values).text, show(&tv).text);
+    }
+}
+
+static void law_swizzle(void **state) {
+    (void)state;
+    FOR_CASES(23) {
+        tk_swizzle s = {rng_below(&rng, 4), rng_below(&rng, 5), 0};
+        s.shift = s.bits + rng_below(&rng, 3);
+        if (rng_below(&rng, 2)) s.shift = -s.shift;
+        assert_int_equal(tk_swizzle_check(s), TK_OK);
+        int distance = s.shift < 0 ? -s.shift : s.shift;
+        int64_t block = (int64_t)1 << (s.base + s.bits + distance);
+        int64_t start = block * rng_below(&rng, 100);
+        for (int i = 0; i < 32; i++) {
+            int64_t x = start + rng_below(&rng, (int)block), y = tk_swizzle_apply(s, x);
+            EXPECT(tk_swizzle_apply(s, y) == x && y >= start && y < start + block &&
+                       ((x ^ y) & (((int64_t)1 << s.base) - 1)) == 0,
+                   "S<%d,%d,%d> of %lld = %lld", (int)s.bits, (int)s.base, (int)s.shift,
+                   (long long)x, (long long)y);
+        }
+    }
+}
+
+/* A term of any kind, printed by the library and parsed again. */
+static void make_dynamic(layout_rng *rng, tk_layout *layout) {
+    for (int i = 0; i < layout->leaf_count; i++) {
+        tk_term_kind kind = rng_below(rng, 2) ? TK_TERM_I32 : TK_TERM_I64;
+        tk_term some = tk_term_dynamic(kind, rng_below(rng, 2) ? 1 : 1 + rng_below(rng, 64));
+        if (rng_below(rng, 4) == 0) layout->leaf[i].shape = some;
+        if (rng_below(rng, 4) == 0) layout->leaf[i].stride = some;
+        if (rng_below(rng, 4) == 0)
+            layout->leaf[i].stride.basis =
+                (uint32_t)(1 + rng_below(rng, 4)) | (uint32_t)rng_below(rng, 4) << 6;
+        if (rng_below(rng, 8) == 0) layout->leaf[i].stride = tk_term_int(-rng_below(rng, 99));
+    }
+}
+
+static void law_text(void **state) {
+    (void)state;
+    FOR_CASES(24) {
+        tk_layout a, inner, back;
+        tk_composed composed, again;
+        char text[16384];
+        random_layout(&rng, pick_limit(&rng), &a);
+        make_dynamic(&rng, &a);
+        EXPECT_OK(tk_layout_parse(show(&a).text, &back), "parse %s", show(&a).text);
+        EXPECT(tk_layout_equal(&a, &back), "parse %s", show(&a).text);
+        random_layout(&rng, 64, &a);
+        random_layout(&rng, 64, &inner);
+        if (rng_below(&rng, 2)) {
+            tk_swizzle s = {rng_below(&rng, 4), rng_below(&rng, 5), 3};
+            assert_int_equal(tk_composed_make_swizzled(s, NULL, &a, &composed), TK_OK);
+        } else {
+            assert_int_equal(tk_composed_make(&inner, NULL, &a, &composed), TK_OK);
+        }
+        tk_composed_print(&composed, text, sizeof text);
+        EXPECT_OK(tk_composed_parse(text, &again), "parse %s", text);
+        EXPECT(tk_composed_equal(&composed, &again), "parse %s", text);
+    }
+}
+
+static void law_ordered(void **state) {
+    (void)state;
+    FOR_CASES(25) {
+        tk_layout a, like, ordered;
+        tk_tuple shape, order;
+        random_injective(&rng, pick_limit(&rng), &a);
+        EXPECT_OK(tk_layout_make_like(&a, &like), "like %s", show(&a).text);
+        tk_layout_shape(&a, &shape);
+        tk_layout_stride(&a, &order);
+        EXPECT_OK(tk_layout_make_ordered(&shape, &order, &ordered), "ordered %s", show(&a).text);
+        bool compact;
+        assert_int_equal(tk_layout_is_compact(&ordered, &compact), TK_OK);
+        EXPECT(compact, "ordered %s = %s", show(&a).text, show(&ordered).text);
+        for (int i = 0; i < a.leaf_count; i++)
+            for (int j = 0; j < a.leaf_count; j++) {
+                tk_leaf x = a.leaf[i], y = a.leaf[j];
+                if (x.shape.value == 1 || y.shape.value == 1) continue;
+                EXPECT((x.stride.value < y.stride.value) ==
+                           (ordered.leaf[i].stride.value < ordered.leaf[j].stride.value),
+                       "ordered %s = %s", show(&a).text, show(&ordered).text);
+                EXPECT(x.stride.value >= y.stride.value ||
+                           like.leaf[i].stride.value < like.leaf[j].stride.value,
+                       "like %s = %s", show(&a).text, show(&like).text);
+            }
+    }
+}
+
+static void law_compatible(void **state) {
+    (void)state;
+    FOR_CASES(26) {
+        tk_layout a, b, r;
+        tk_tuple shape_b, shape_r, top;
+        bool first, second, third;
+        random_layout(&rng, 64, &a);
+        random_tile(&rng, &b);
+        if (tk_layout_composition(&a, &b, &r) != TK_OK) continue;
+        tk_layout_shape(&b, &shape_b);
+        tk_layout_shape(&r, &shape_r);
+        tk_term size;
+        assert_int_equal(tk_tuple_product(&shape_b, &size), TK_OK);
+        tk_tuple_from_term(size, &top);
+        assert_int_equal(tk_tuple_compatible(&top, &shape_b, &first), TK_OK);
+        assert_int_equal(tk_tuple_compatible(&shape_b, &shape_r, &second), TK_OK);
+        assert_int_equal(tk_tuple_compatible(&top, &shape_r, &third), TK_OK);
+        EXPECT(first && second && third, "%s <= %s", show(&b).text, show(&r).text);
+        assert_int_equal(tk_tuple_compatible(&shape_r, &shape_b, &first), TK_OK);
+        EXPECT(!first || tk_tuple_congruent(&shape_r, &shape_b), "%s and %s", show(&b).text,
+               show(&r).text);
+    }
+}
+
+static int run_laws(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(law_coalesce),      cmocka_unit_test(law_coalesce_by_mode),
+        cmocka_unit_test(law_rearrange),     cmocka_unit_test(law_filter),
+        cmocka_unit_test(law_complement),    cmocka_unit_test(law_right_inverse),
+        cmocka_unit_test(law_left_inverse),  cmocka_unit_test(law_tests),
+        cmocka_unit_test(law_nullspace),     cmocka_unit_test(law_common_vector),
+        cmocka_unit_test(law_composition),   cmocka_unit_test(law_composition_by_mode),
+        cmocka_unit_test(law_associative),   cmocka_unit_test(law_divide),
+        cmocka_unit_test(law_product),       cmocka_unit_test(law_blocked_and_raked),
+        cmocka_unit_test(law_tile_to_shape), cmocka_unit_test(law_recast),
+        cmocka_unit_test(law_coordinates),   cmocka_unit_test(law_slice),
+        cmocka_unit_test(law_partition),     cmocka_unit_test(law_thread_values),
+        cmocka_unit_test(law_swizzle),       cmocka_unit_test(law_text),
+        cmocka_unit_test(law_ordered),       cmocka_unit_test(law_compatible),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
