@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "array/fuse.h"
 #include "base/error.h"
 #include "graph/walk.h"
 
@@ -156,6 +157,7 @@ static tk_status fill_plan(tk_plan *plan, size_t count, tk_node *const *roots) {
     if (status == TK_OK) status = check_placeholders(&order);
     if (status == TK_OK) status = add_entries(plan, &order, &map);
     if (status == TK_OK) status = add_segments(plan);
+    if (status == TK_OK) status = tk_plan_group(plan);
     if (status == TK_OK && !tk_vec_reserve(&plan->roots, count))
         status = tk_fail(TK_OUT_OF_MEMORY, "no memory to plan an evaluation");
     tk_vec_deinit(&order);
@@ -169,6 +171,8 @@ static void free_plan(tk_plan *plan) {
     tk_vec_deinit(&plan->entries);
     tk_vec_deinit(&plan->edges);
     tk_vec_deinit(&plan->segments);
+    tk_vec_deinit(&plan->groups);
+    tk_vec_deinit(&plan->members);
     tk_vec_deinit(&plan->roots);
     tk_free(plan->message);
     tk_free(plan);
@@ -318,18 +322,23 @@ static void finish_segment(tk_plan *plan, tk_status status) {
     tk_graph_unlock(graph);
 }
 
+static tk_status run_group(tk_plan *plan, const tk_group *group) {
+    TK_TRY(tk_plan_check(plan));
+    tk_entry *first = &plan->entries.items[plan->members.items[group->first]];
+    TK_TRY(group->count == 1 ? tk_plan_step(plan, first) : tk_plan_run_group(plan, group));
+    for (uint32_t i = group->first; i < group->first + group->count; i++)
+        plan->entries.items[plan->members.items[i]].done = true;
+    for (uint32_t i = group->first; i < group->first + group->count; i++)
+        drop_used(plan, &plan->entries.items[plan->members.items[i]]);
+    return TK_OK;
+}
+
 tk_status tk_plan_run_segment(void *arg) {
     tk_segment *segment = arg;
     tk_plan *plan = segment->plan;
     tk_status status = begin_segment(plan);
-    for (uint32_t i = segment->first; status == TK_OK && i < segment->first + segment->count; i++) {
-        tk_entry *entry = &plan->entries.items[i];
-        if (!entry->is_step) continue;
-        status = tk_plan_step(plan, entry);
-        if (status != TK_OK) break;
-        entry->done = true;
-        drop_used(plan, entry);
-    }
+    for (uint32_t i = segment->first; status == TK_OK && i < segment->first + segment->count; i++)
+        status = run_group(plan, &plan->groups.items[i]);
     finish_segment(plan, status);
     return TK_OK;
 }

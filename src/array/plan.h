@@ -18,18 +18,24 @@ typedef struct tk_entry {
     tk_node *node;
     uint32_t first_input; /* into plan->edges */
     uint32_t n_inputs;
-    uint32_t uses; /* steps of this plan that read the value and have not run */
-    bool is_step;  /* computed by this plan; else a leaf */
-    bool holds;    /* the plan has the node's operands */
-    bool persists; /* somebody beside this plan can reach the node */
+    uint32_t group; /* where it is computed, once grouped */
+    uint32_t uses;  /* steps of this plan that read the value and have not run */
+    bool is_step;   /* computed by this plan; else a leaf */
+    bool holds;     /* the plan has the node's operands */
+    bool persists;  /* somebody beside this plan can reach the node */
     bool done;
     bool awaits; /* a leaf that another plan computes */
     void *storage;
 } tk_entry;
 
+/* Entries that are computed together: plan->members[first ... first + count - 1]. */
+typedef struct tk_group {
+    uint32_t first, count;
+} tk_group;
+
 typedef struct tk_segment {
     struct tk_plan *plan;
-    uint32_t first, count; /* entries */
+    uint32_t first, count; /* entries; once grouped, groups */
     uint32_t stream;
 } tk_segment;
 
@@ -39,6 +45,8 @@ typedef struct tk_plan {
     TK_VEC(tk_entry) entries;
     TK_VEC(uint32_t) edges; /* entry numbers of operands */
     TK_VEC(tk_segment) segments;
+    TK_VEC(tk_group) groups;
+    TK_VEC(uint32_t) members; /* entry numbers */
     TK_VEC(struct tk_plan *) awaited;
     tk_node_vec roots;
     uint32_t segments_left;
@@ -73,6 +81,14 @@ void tk_plan_abandon(tk_plan *plan, tk_status status);
 
 /* Computes one entry. */
 tk_status tk_plan_step(tk_plan *plan, tk_entry *entry);
+
+/* TK_INTERRUPTED when somebody asked this plan to stop. */
+tk_status tk_plan_check(tk_plan *plan);
+
+/* Entry number of an operand of an entry, and the entry. */
+static inline tk_entry *tk_plan_operand(tk_plan *plan, const tk_entry *entry, uint32_t index) {
+    return &plan->entries.items[plan->edges.items[entry->first_input + index]];
+}
 
 /* TK_NAN_TRAPPED when a float result has a NaN that no operand had. */
 tk_status tk_nan_check(const char *op, int n_inputs, const tk_strided *inputs, int n_outputs,

@@ -6,13 +6,9 @@
 #include "base/error.h"
 #include "runtime/trace.h"
 
-static tk_entry *operand(tk_plan *plan, const tk_entry *entry, uint32_t index) {
-    return &plan->entries.items[plan->edges.items[entry->first_input + index]];
-}
-
 static tk_status alias_operand(tk_plan *plan, tk_entry *entry, uint32_t index,
                                tk_storage **out_storage) {
-    const tk_entry *input = operand(plan, entry, index);
+    const tk_entry *input = tk_plan_operand(plan, entry, index);
     return tk_storage_alias(input->storage, tk_node_type(input->node), out_storage);
 }
 
@@ -37,7 +33,7 @@ static tk_status step_custom(tk_plan *plan, tk_entry *entry) {
 
 static tk_status step_output(tk_plan *plan, tk_entry *entry) {
     const tk_attrs_output *attrs = tk_node_attrs(entry->node);
-    const tk_tuple_storage *tuple = operand(plan, entry, 0)->storage;
+    const tk_tuple_storage *tuple = tk_plan_operand(plan, entry, 0)->storage;
     return tk_storage_alias(tuple->parts[attrs->index], tk_node_type(entry->node),
                             (tk_storage **)&entry->storage);
 }
@@ -47,7 +43,7 @@ static tk_storage *find_donor(tk_plan *plan, const tk_entry *entry, const tk_exe
     const tk_node *node = entry->node;
     size_t bytes = (size_t)node->size * tk_dtype_size((tk_dtype)node->dtype);
     for (uint32_t i = 0; i < entry->n_inputs; i++) {
-        const tk_entry *input = operand(plan, entry, i);
+        const tk_entry *input = tk_plan_operand(plan, entry, i);
         if (input->persists || input->uses != 1 || !executor->in_place((tk_op)node->op, (int)i))
             continue;
         tk_storage *storage = input->storage;
@@ -102,7 +98,7 @@ static tk_status call_body(tk_plan *plan, tk_entry *entry, tk_body body, tk_stri
     const tk_node *node = entry->node;
     tk_strided *outputs = views + entry->n_inputs;
     for (uint32_t i = 0; i < entry->n_inputs; i++) {
-        const tk_entry *input = operand(plan, entry, i);
+        const tk_entry *input = tk_plan_operand(plan, entry, i);
         tk_storage_view(input->storage, tk_node_type(input->node), &views[i]);
     }
     view_outputs(entry, outputs);
@@ -138,7 +134,7 @@ static tk_status step_body(tk_plan *plan, tk_entry *entry) {
 }
 
 static tk_status step_view(tk_plan *plan, tk_entry *entry) {
-    const tk_entry *source = operand(plan, entry, 0);
+    const tk_entry *source = tk_plan_operand(plan, entry, 0);
     tk_storage *storage;
     TK_TRY(tk_storage_view_op(entry->node, source->storage, tk_node_type(source->node), &storage));
     entry->storage = storage;
@@ -171,11 +167,15 @@ bool tk_plan_gives_up(tk_plan *plan, const tk_wait *wait) {
     return wait->poll(wait->arg);
 }
 
-tk_status tk_plan_step(tk_plan *plan, tk_entry *entry) {
+tk_status tk_plan_check(tk_plan *plan) {
     if (atomic_load_explicit(&plan->cancelled, memory_order_relaxed) ||
         tk_plan_gives_up(plan, plan->wait))
         return tk_fail(TK_INTERRUPTED,
                        "the evaluation was interrupted; its arrays can be evaluated again");
+    return TK_OK;
+}
+
+tk_status tk_plan_step(tk_plan *plan, tk_entry *entry) {
     int64_t begin = tk_trace_begin();
     tk_status status = dispatch(plan, entry);
     if (begin) tk_trace_end(begin, "op", tk_op_name((tk_op)entry->node->op), NULL);
