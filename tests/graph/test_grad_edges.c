@@ -6,8 +6,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "array/context.h"
-#include "graph/vjp.h"
+#include "base/alloc.h"
 #include "tiki/transforms.h"
 
 #define INF INFINITY
@@ -269,6 +268,51 @@ static void gradients_have_the_operand_dtype(void **state) {
     tk_context_release(context);
 }
 
+/* ---- failure ---- */
+
+/* Rules of every kind: linear, elementwise, transposed, decomposed. */
+static tk_status varied(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    (void)self;
+    (void)n_args;
+    tk_array x = tk_cumprod(tk_exp(args[0]), 0, false, true);
+    tk_array y = tk_rms_norm(x, TK_NO_ARRAY, 1e-5);
+    return tk_arrays_push(results, tk_sum(tk_multiply(y, x), TK_ALL_AXES, false));
+}
+
+static tk_status differentiate(tk_context *context, tk_array x, bool forward) {
+    tk_scope scope = tk_scope_open(context);
+    tk_arrays values = {0}, out = {0};
+    tk_status status = forward ? tk_jvp(context, varied, NULL, &x, 1, &x, &values, &out)
+                               : tk_grad(context, varied, NULL, &x, 1, NULL, 0, &out);
+    tk_arrays_clear(&values);
+    tk_arrays_clear(&out);
+    tk_scope_close(scope);
+    return status;
+}
+
+/* Every allocation fails once; nothing leaks (the sanitizers look) and the next try works. */
+static void no_memory_is_an_error(void **state) {
+    (void)state;
+    for (int forward = 0; forward < 2; forward++) {
+        tk_status status = TK_OUT_OF_MEMORY;
+        int failures = 0;
+        for (int64_t n = 1; status != TK_OK; n++) {
+            tk_context *context = make_context();
+            tk_array x = tk_ones(context, TK_SHAPE(5), TK_FLOAT64);
+            assert_ok(tk_eval(x));
+            tk_alloc_fail_after(n);
+            status = differentiate(context, x, forward);
+            tk_alloc_fail_after(0);
+            if (status != TK_OK) assert_int_equal(status, TK_OUT_OF_MEMORY);
+            failures += status != TK_OK;
+            assert_ok(differentiate(context, x, forward));
+            tk_release(x);
+            tk_context_release(context);
+        }
+        assert_true(failures > 5);
+    }
+}
+
 int main(void) {
     enum { N_EDGES = sizeof edges / sizeof edges[0] };
     static struct CMUnitTest tests[N_EDGES + 8];
@@ -281,5 +325,6 @@ int main(void) {
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(deep_graphs_need_no_stack);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(transposed_rules_cost_the_same_each);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(gradients_have_the_operand_dtype);
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(no_memory_is_an_error);
     return _cmocka_run_group_tests("grad edges", tests, count, NULL, NULL);
 }
