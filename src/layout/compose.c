@@ -14,16 +14,9 @@
 #include "layout/coalesce.h"
 #include "layout/term.h"
 
-tk_status tk_pieces_put(tk_pieces *pieces, tk_term shape, tk_term stride) {
-    if (pieces->total == TK_LAYOUT_MAX_LEAVES)
-        return tk_fail(TK_OVERFLOW, "the result has more than %d leaves", TK_LAYOUT_MAX_LEAVES);
-    pieces->leaf[pieces->total].shape = shape;
-    pieces->leaf[pieces->total++].stride = stride;
-    return TK_OK;
-}
-
-static void load_digits(tk_part a, tk_digits *digits) {
-    digits->count = tk_coalesce_leaves(a.leaf, tk_tree_leaves(a.node), true, digits->leaf);
+static void load_digits(tk_part a, int leaves, tk_digits *digits) {
+    digits->count = tk_coalesce_leaves(a.leaf, leaves, true, digits->leaf);
+    digits->taken = 0;
     if (digits->count == 0) {
         digits->leaf[0].shape = tk_term_int(1);
         digits->leaf[0].stride = tk_term_int(0);
@@ -32,7 +25,6 @@ static void load_digits(tk_part a, tk_digits *digits) {
     digits->fixed = true;
     for (int i = 0; i < digits->count; i++) {
         digits->used[i] = 0;
-        digits->shared[i] = false;
         if (digits->leaf[i].shape.kind && i + 1 < digits->count) digits->fixed = false;
     }
 }
@@ -49,34 +41,33 @@ static inline bool use_digit(tk_digits *digits, int i, int64_t t, int64_t weight
 static tk_status split_fixed(tk_digits *digits, int64_t n, int64_t s, tk_pieces *pieces,
                              bool *out_exact) {
     int last = digits->count - 1;
+    int64_t rest;
     tk_term stride;
     *out_exact = false;
     for (int i = 0; i < last; i++) {
-        int64_t extent = digits->leaf[i].shape.value;
+        int64_t extent = digits->leaf[i].shape.value, t = n;
         if (s >= extent) {
-            if (s % extent) return TK_OK;
-            s /= extent;
+            s = tk_div_fast(s, extent, &rest);
+            if (rest) return TK_OK;
             continue;
         }
-        int64_t t = n;
-        if (s * (n - 1) >= extent) { /* cannot overflow: it is part of B's span */
-            if (extent % s) return TK_OK;
-            t = extent / s;
-            if (n % t) return TK_OK;
+        bool leaves = s * (n - 1) >= extent; /* cannot overflow: it is part of B's span */
+        if (leaves) {
+            t = tk_div_fast(extent, s, &rest);
+            if (rest) return TK_OK;
+            n = tk_div_fast(n, t, &rest);
+            if (rest) return TK_OK;
         }
         if (!use_digit(digits, i, t, s)) return TK_OK;
         TK_TRY(tk_term_mul(tk_term_int(s), digits->leaf[i].stride, &stride));
         TK_TRY(tk_pieces_put(pieces, tk_term_int(t), stride));
-        n /= t;
-        if (n == 1) break;
+        *out_exact = !leaves || n == 1;
+        if (*out_exact) return TK_OK;
         s = 1;
     }
-    if (n > 1) {
-        TK_TRY(tk_term_mul(tk_term_int(s), digits->leaf[last].stride, &stride));
-        TK_TRY(tk_pieces_put(pieces, tk_term_int(n), stride));
-    }
+    TK_TRY(tk_term_mul(tk_term_int(s), digits->leaf[last].stride, &stride));
     *out_exact = true;
-    return TK_OK;
+    return tk_pieces_put(pieces, tk_term_int(n), stride);
 }
 
 /* -- The same rule with dynamic terms: each condition is proven, refuted or open. -- */
@@ -106,10 +97,10 @@ static tk_proof stays_inside(tk_term n, tk_term s, tk_term extent) {
 static tk_status claim_digit(tk_digits *digits, int i, tk_term t, tk_term weight) {
     tk_term extent = digits->leaf[i].shape;
     bool whole = t.kind != TK_TERM_STATIC || weight.kind != TK_TERM_STATIC;
-    if (digits->shared[i] || (whole && digits->used[i]))
+    if (digits->taken >> i & 1 || (whole && digits->used[i]))
         return fail_fact(TK_OPEN, t, "and other leaves of B within", extent,
                          "they may carry into each other");
-    digits->shared[i] = whole;
+    digits->taken |= (uint64_t)whole << i;
     if (whole || use_digit(digits, i, t.value, weight.value)) return TK_OK;
     bool open = extent.kind != TK_TERM_STATIC;
     return fail_fact(open ? TK_OPEN : TK_REFUTED, tk_term_int(digits->used[i]), "<", extent,
@@ -158,9 +149,7 @@ static tk_status split_open(tk_digits *digits, tk_term n, tk_term s, tk_pieces *
 
 /* -- One group of leaves -- */
 
-static tk_status check_direction(const tk_digits *digits, const tk_leaf *leaf, int index) {
-    if (leaf->stride.kind != TK_TERM_STATIC || leaf->stride.value >= 0 || digits->count == 1)
-        return TK_OK;
+static tk_status fail_direction(const tk_leaf *leaf, int index) {
     return tk_fail(
         TK_SHAPE_ERROR,
         "stride %lld of leaf %d of B: at coordinate 1 of that leaf B is %lld, before the "
@@ -168,31 +157,31 @@ static tk_status check_direction(const tk_digits *digits, const tk_leaf *leaf, i
         (long long)leaf->stride.value, index, (long long)leaf->stride.value);
 }
 
-static tk_status split_leaf(tk_digits *digits, const tk_leaf *leaf, tk_pieces *pieces,
-                            bool *out_exact) {
-    tk_term n = leaf->shape, s = leaf->stride;
+static inline tk_status split_leaf(tk_digits *digits, const tk_leaf *leaf, int index,
+                                   tk_pieces *pieces, bool *out_exact) {
+    tk_term s = leaf->stride;
     s.basis = 0;
-    *out_exact = true;
     if (digits->count == 1) {
         TK_TRY(tk_term_mul(s, digits->leaf[0].stride, &s));
-        return tk_pieces_put(pieces, n, s);
+        return tk_pieces_put(pieces, leaf->shape, s);
     }
-    if (digits->fixed && n.kind == TK_TERM_STATIC && s.kind == TK_TERM_STATIC)
-        return split_fixed(digits, n.value, s.value, pieces, out_exact);
-    return split_open(digits, n, s, pieces);
+    bool fixed = (leaf->shape.kind | s.kind) == TK_TERM_STATIC;
+    if (fixed && s.value < 0) return fail_direction(leaf, index);
+    if (fixed && digits->fixed)
+        return split_fixed(digits, leaf->shape.value, s.value, pieces, out_exact);
+    return split_open(digits, leaf->shape, s, pieces);
 }
 
 /* All leaves of B whose stride has this basis, against the part of A that it names. */
-static tk_status compose_group(tk_part a, tk_part b, int leaves, uint32_t basis,
+static tk_status compose_group(tk_part a, int a_leaves, tk_part b, int leaves, uint32_t basis,
                                tk_pieces *pieces) {
     tk_digits digits;
-    load_digits(a, &digits);
+    load_digits(a, a_leaves, &digits);
     bool exact = true;
     for (int i = 0; i < leaves && exact; i++) {
         if (!tk_leaf_moves(&b.leaf[i], basis)) continue;
-        TK_TRY(check_direction(&digits, &b.leaf[i], i));
         pieces->first[i] = (uint8_t)pieces->total;
-        TK_TRY(split_leaf(&digits, &b.leaf[i], pieces, &exact));
+        TK_TRY(split_leaf(&digits, &b.leaf[i], i, pieces, &exact));
         pieces->count[i] = (uint8_t)(pieces->total - pieces->first[i]);
     }
     return exact ? TK_OK : tk_compose_exactly(&digits, b, basis, pieces);
@@ -245,29 +234,38 @@ static void put_pieces(tk_part b, const tk_pieces *pieces, tk_layout *out) {
     }
 }
 
-static tk_status compose_part(tk_part a, tk_part b, tk_layout *out) {
-    int leaves = tk_tree_leaves(b.node);
+static tk_status compose_part(tk_part a, int a_leaves, tk_part b, int leaves, tk_layout *out) {
     tk_pieces pieces;
-    bool done[TK_LAYOUT_MAX_LEAVES];
+    uint64_t waiting = 0;
+    uint32_t bases = 0;
     pieces.total = 0;
     for (int i = 0; i < leaves; i++) {
-        tk_leaf leaf = b.leaf[i];
-        done[i] = !tk_leaf_moves(&leaf, leaf.stride.basis);
-        if (!done[i]) continue;
+        const tk_leaf *leaf = &b.leaf[i];
+        bool moves = tk_leaf_moves(leaf, leaf->stride.basis);
+        if (moves) {
+            waiting |= (uint64_t)1 << i;
+            bases |= leaf->stride.basis;
+            continue;
+        }
         pieces.first[i] = (uint8_t)pieces.total;
         pieces.count[i] = 1;
-        TK_TRY(tk_pieces_put(&pieces, leaf.shape, tk_term_int(0)));
+        TK_TRY(tk_pieces_put(&pieces, leaf->shape, tk_term_int(0)));
     }
-    for (int i = 0; i < leaves; i++) {
-        if (done[i]) continue;
+    if (waiting && !bases) {
+        TK_TRY(compose_group(a, a_leaves, b, leaves, 0, &pieces));
+        waiting = 0;
+    }
+    for (int i = 0; waiting && i < leaves; i++) {
+        if (!(waiting >> i & 1)) continue;
         uint32_t basis = b.leaf[i].stride.basis;
         tk_part target = a;
         if (basis) {
             TK_TRY(check_bases(b.leaf, leaves, basis));
             TK_TRY(find_target(a, basis, &target));
         }
-        TK_TRY(compose_group(target, b, leaves, basis, &pieces));
-        for (int j = i; j < leaves; j++) done[j] |= b.leaf[j].stride.basis == basis;
+        TK_TRY(compose_group(target, tk_tree_leaves(target.node), b, leaves, basis, &pieces));
+        for (int j = i; j < leaves; j++)
+            if (b.leaf[j].stride.basis == basis) waiting &= ~((uint64_t)1 << j);
     }
     put_pieces(b, &pieces, out);
     return TK_OK;
@@ -280,7 +278,8 @@ static tk_status compose_mode(tk_part a, tk_part b, tk_layout *out) {
         tk_put_part(out, a);
         return TK_OK;
     }
-    if (!tk_node_is_list(*b.node)) return compose_part(a, b, out);
+    if (!tk_node_is_list(*b.node))
+        return compose_part(a, tk_tree_leaves(a.node), b, tk_tree_leaves(b.node), out);
     int modes = tk_node_children(*b.node), rank = tk_part_rank(a);
     if (modes > rank)
         return tk_fail(TK_SHAPE_ERROR, "a tiler of %d modes for a layout of %d", modes, rank);
@@ -298,6 +297,10 @@ tk_status tk_layout_composition(const tk_layout *a, const tk_tiler *b, tk_layout
     TK_TRY(tk_check_layout(a, "A"));
     if (!b) return tk_fail(TK_INVALID_ARGUMENT, "B is a null pointer");
     tk_layout_clear(out);
-    TK_TRY(compose_mode(tk_part_of(a), tk_part_of(b), out));
+    tk_part left = tk_part_of(a), right = tk_part_of(b);
+    if (tk_tiler_is_list(b))
+        TK_TRY(compose_mode(left, right, out));
+    else
+        TK_TRY(compose_part(left, a->leaf_count, right, b->leaf_count, out));
     return tk_layout_finish(out);
 }

@@ -12,7 +12,7 @@ typedef struct tk_digits {
     bool fixed; /* all extents static */
     tk_leaf leaf[TK_LAYOUT_MAX_LEAVES];
     int64_t used[TK_LAYOUT_MAX_LEAVES]; /* the largest digit that leaves of B reach together */
-    bool shared[TK_LAYOUT_MAX_LEAVES];  /* a dynamic leaf fills the digit: no other may enter */
+    uint64_t taken; /* bit i: a dynamic leaf fills digit i, and no other may enter */
 } tk_digits;
 
 /* The leaves that each leaf of B became, in B's order. */
@@ -24,7 +24,13 @@ typedef struct tk_pieces {
 } tk_pieces;
 
 /* Appends a leaf; TK_OVERFLOW when there are too many. */
-tk_status tk_pieces_put(tk_pieces *pieces, tk_term shape, tk_term stride);
+static inline tk_status tk_pieces_put(tk_pieces *pieces, tk_term shape, tk_term stride) {
+    if (pieces->total == TK_LAYOUT_MAX_LEAVES)
+        return tk_fail(TK_OVERFLOW, "the result has more than %d leaves", TK_LAYOUT_MAX_LEAVES);
+    pieces->leaf[pieces->total].shape = shape;
+    pieces->leaf[pieces->total++].stride = stride;
+    return TK_OK;
+}
 
 /* Decides the composition of static `digits` with those leaves of B whose stride has this basis,
  * and fills their pieces anew. An error if there is no layout, with a coordinate that shows it. */

@@ -8,20 +8,12 @@
 
 int64_t tk_layout_at(const tk_layout *layout, int64_t index) {
     int last = layout->leaf_count - 1;
-    int64_t offset = 0;
-    uint64_t rest = (uint64_t)index;
+    int64_t offset = 0, digit;
     for (int i = 0; i < last; i++) {
-        uint64_t extent = (uint64_t)layout->leaf[i].shape.value, digit;
-        if ((rest | extent) >> 32) {
-            digit = rest % extent;
-            rest /= extent;
-        } else {
-            digit = (uint32_t)rest % (uint32_t)extent;
-            rest = (uint32_t)rest / (uint32_t)extent;
-        }
-        offset += (int64_t)digit * layout->leaf[i].stride.value;
+        index = tk_div_fast(index, layout->leaf[i].shape.value, &digit);
+        offset += digit * layout->leaf[i].stride.value;
     }
-    return last < 0 ? 0 : offset + (int64_t)rest * layout->leaf[last].stride.value;
+    return last < 0 ? 0 : offset + index * layout->leaf[last].stride.value;
 }
 
 int64_t tk_layout_at_leaves(const tk_layout *layout, const int64_t *coord) {

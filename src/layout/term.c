@@ -24,7 +24,7 @@ static tk_status fail_overflow(const char *what, tk_term a, tk_term b) {
 /* The larger width; a static factor keeps the width of the other. */
 static uint32_t join_kind(tk_term a, tk_term b) { return a.kind > b.kind ? a.kind : b.kind; }
 
-tk_status tk_term_mul(tk_term a, tk_term b, tk_term *out) {
+tk_status tk_term_mul_any(tk_term a, tk_term b, tk_term *out) {
     if (a.basis && b.basis)
         return tk_fail(TK_SHAPE_ERROR, "%s * %s: a product of two basis vectors",
                        tk_term_show(a).text, tk_term_show(b).text);

@@ -27,8 +27,30 @@ static inline bool tk_term_same(tk_term a, tk_term b) {
 int64_t tk_gcd(int64_t a, int64_t b);
 
 /* Exact, or TK_OVERFLOW. At most one factor has a basis; a sum needs equal bases or a zero. */
-tk_status tk_term_mul(tk_term a, tk_term b, tk_term *out);
+tk_status tk_term_mul_any(tk_term a, tk_term b, tk_term *out);
 tk_status tk_term_add(tk_term a, tk_term b, tk_term *out);
+
+/* Two plain numbers, the common case, without a call. */
+static inline tk_status tk_term_mul(tk_term a, tk_term b, tk_term *out) {
+    int64_t product;
+    if ((a.kind | b.kind | a.basis | b.basis) == 0 &&
+        !tk_mul_overflow_i64(a.value, b.value, &product) && product != INT64_MIN) {
+        *out = tk_term_int(product);
+        return TK_OK;
+    }
+    return tk_term_mul_any(a, b, out);
+}
+
+/* Quotient and remainder of numbers that are not negative; narrow ones divide several times faster.
+ */
+static inline int64_t tk_div_fast(int64_t a, int64_t b, int64_t *out_rest) {
+    if (((uint64_t)a | (uint64_t)b) >> 32 == 0) {
+        *out_rest = (int64_t)((uint32_t)a % (uint32_t)b);
+        return (int64_t)((uint32_t)a / (uint32_t)b);
+    }
+    *out_rest = a % b;
+    return a / b;
+}
 
 /* a / b, rounded up (away from 0); b is at least 1, and both are plain. */
 tk_term tk_term_ceil_div(tk_term a, tk_term b);
