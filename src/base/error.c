@@ -23,6 +23,16 @@ const char *tk_error_message(void) { return error_text; }
 
 tk_status tk_error_code(void) { return error_code; }
 
+tk_status tk_error_set(tk_status code, const char *format, ...) {
+    if (code == TK_OK) return code;
+    char text[TK_ERROR_MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return tk_fail_again(code, text);
+}
+
 tk_status tk_fail(tk_status code, const char *format, ...) {
     char text[TK_ERROR_MESSAGE_BYTES]; /* the arguments may point into error_text */
     va_list arguments;
