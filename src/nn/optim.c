@@ -227,8 +227,22 @@ static tk_status update_one(tk_optimizer *optimizer, tk_tree *parameters, size_t
     return status == TK_OK ? tk_tree_set_at(parameters, index, next) : status;
 }
 
+/* All of them before any state changes. */
+static tk_status check_gradients(const tk_tree *parameters, const tk_tree *gradients) {
+    tk_status status = TK_OK;
+    for (size_t i = 0; status == TK_OK && i < tk_tree_count(parameters); i++) {
+        size_t at = tk_tree_find(gradients, tk_tree_name(parameters, i));
+        if (at < tk_tree_count(gradients))
+            status = check_gradient(tk_tree_name(parameters, i), tk_tree_at(parameters, i),
+                                    tk_tree_at(gradients, at));
+    }
+    return status;
+}
+
 tk_status tk_optimizer_step(tk_optimizer *optimizer, tk_tree *parameters,
                             const tk_tree *gradients) {
+    tk_status status = check_gradients(parameters, gradients);
+    if (status != TK_OK) return status;
     tk_scope scope = tk_scope_open(optimizer->context);
     tk_array step =
         tk_add(tk_tree_get(optimizer->state, "step"), tk_scalar_int(optimizer->context, 1));
