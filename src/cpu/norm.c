@@ -56,10 +56,8 @@ static tk_vec_row_stat row_stat(const norm_job *job, const float *x) {
     return (tk_vec_row_stat){mean, (float)rest, (float)(1 / sqrt(variance + job->eps))};
 }
 
-/* Three rows of scratch for a task; f32 needs none. */
+/* Three rows of scratch for a task, which halves are converted in. */
 static bool open_scratch(norm_job *job, float **scratch) {
-    *scratch = NULL;
-    if (job->dtype == TK_FLOAT32) return true;
     *scratch = tk_malloc((size_t)(3 * job->columns) * sizeof(float));
     if (!*scratch) atomic_store(&job->out_of_memory, true);
     return *scratch != NULL;
