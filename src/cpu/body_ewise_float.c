@@ -31,13 +31,16 @@
     static T sigmoid_##name(T x) {                                                                 \
         T e = M(exp)(-M(fabs)(x));                                                                 \
         return x >= 0 ? 1 / (1 + e) : e / (1 + e);                                                 \
-    }                                                                                              \
-    static T logaddexp_##name(T x, T y) {                                                          \
-        if (x == y) return x + (T)0.69314718055994530942;                                          \
-        T distance = x - y;                                                                        \
-        if (distance > 0) return x + M(log1p)(M(exp)(-distance));                                  \
-        return y + M(log1p)(M(exp)(distance));                                                     \
     }
+
+/* f32 takes the way of f64 too: near 0 the result is a difference of the parts. */
+static double logaddexp_f64(double x, double y) {
+    if (x == y) return x + 0.69314718055994530942;
+    double distance = x - y;
+    if (distance > 0) return x + log1p(exp(-distance));
+    return y + log1p(exp(distance));
+}
+static float logaddexp_f32(float x, float y) { return (float)logaddexp_f64((double)x, (double)y); }
 
 #define IDENTITY(function) function
 #define SINGLE(function) function##f
