@@ -13,6 +13,7 @@
 
 #include "cli/layout.h"
 #include "tiki/layout_call.h"
+#include "tiki/layout_draw.h"
 
 /* Enough for every value: 64 leaves of at most 60 characters, three times, with punctuation. */
 #define TEXT_BYTES 16384
@@ -102,12 +103,84 @@ static int run_batch(const char *path) {
     return fflush(stdout) ? 1 : 0;
 }
 
+/* -- Pictures -- */
+
+/* What `draw` was asked for; members that were not given are NULL. */
+typedef struct picture {
+    const char *layout, *other, *tile, *width, *file;
+} picture;
+
+static bool read_picture(int argc, char **argv, picture *out) {
+    *out = (picture){NULL, NULL, NULL, NULL, NULL};
+    for (int i = 0; i < argc; i++) {
+        bool more = i + 1 < argc;
+        if (!strcmp(argv[i], "-o") && more)
+            out->file = argv[++i];
+        else if (!strcmp(argv[i], "--tv") && more)
+            out->tile = argv[++i];
+        else if (!strcmp(argv[i], "--banks") && more)
+            out->width = argv[++i];
+        else if (!strcmp(argv[i], "--compare") && i + 2 < argc && !out->layout)
+            out->layout = argv[i + 1], out->other = argv[i + 2], i += 2;
+        else if (!out->layout && argv[i][0] != '-')
+            out->layout = argv[i];
+        else
+            return false;
+    }
+    return out->layout && (out->tile != NULL) + (out->width != NULL) + (out->other != NULL) <= 1;
+}
+
+/* Draws into `text`; with a capacity of 0 it measures. */
+static tk_status draw(const picture *p, char *text, size_t capacity, size_t *out_length) {
+    tk_composed layout, other;
+    tk_tuple tile;
+    tk_status status = tk_composed_parse(p->layout, &layout);
+    if (status != TK_OK) return status;
+    if (p->tile) {
+        status = tk_tuple_parse(p->tile, &tile);
+        if (status != TK_OK) return status;
+        return tk_layout_draw_tv(&layout.outer, &tile, text, capacity, out_length);
+    }
+    if (p->width) return tk_layout_draw_banks(&layout, atoi(p->width), text, capacity, out_length);
+    if (!p->other) return tk_layout_draw(&layout, text, capacity, out_length);
+    status = tk_composed_parse(p->other, &other);
+    if (status != TK_OK) return status;
+    return tk_layout_draw_pair(&layout, &other, text, capacity, out_length, NULL);
+}
+
+static int write_picture(const picture *p, const char *text, size_t length) {
+    FILE *to = p->file ? fopen(p->file, "wb") : stdout;
+    bool ok = to && fwrite(text, 1, length, to) == length;
+    if (to && to != stdout) ok = fclose(to) == 0 && ok;
+    if (!ok) fprintf(stderr, "tiki layout: cannot write %s\n", p->file ? p->file : "the picture");
+    return ok ? 0 : 1;
+}
+
+static int run_draw(int argc, char **argv) {
+    picture p;
+    size_t length;
+    if (!read_picture(argc, argv, &p)) return 2;
+    tk_status status = draw(&p, NULL, 0, &length);
+    if (status != TK_OK) {
+        fprintf(stderr, "tiki layout: %s: %s\n", tk_status_name(status), tk_error_message());
+        return 1;
+    }
+    char *text = malloc(length + 1);
+    int code = 1;
+    if (text && draw(&p, text, length + 1, &length) == TK_OK)
+        code = write_picture(&p, text, length);
+    free(text);
+    return code;
+}
+
 /* -- Help -- */
 
 static void print_usage(FILE *to) {
     fputs("usage: tiki layout OP ARG...\n"
           "       tiki layout --batch FILE   one operation a line, words separated by tabs\n"
           "       tiki layout --list         the operations\n"
+          "       tiki layout draw LAYOUT [--tv TILE | --banks WIDTH] [-o FILE]\n"
+          "       tiki layout draw --compare A B [-o FILE]\n"
           "example: tiki layout composition '(6,2):(8,2)' '(4,3):(3,1)'\n",
           to);
 }
@@ -131,6 +204,11 @@ int tk_cli_layout(int argc, char **argv) {
         if (argc == 3) return run_batch(argv[2]);
         print_usage(stderr);
         return 2;
+    }
+    if (!strcmp(argv[1], "draw")) {
+        int code = run_draw(argc - 2, argv + 2);
+        if (code == 2) print_usage(stderr);
+        return code;
     }
     char text[TEXT_BYTES];
     tk_status status = answer(argv[1], argv + 2, argc - 2, text);

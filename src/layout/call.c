@@ -8,6 +8,7 @@
 #include "layout/term.h"
 #include "layout/tree.h"
 #include "tiki/layout_call.h"
+#include "tiki/layout_draw.h"
 
 typedef tk_layout_value value;
 typedef tk_status unary(const tk_layout *, tk_layout *);
@@ -575,6 +576,23 @@ static tk_status call_local_partition(target to, const value *args, int count, v
     TK_TRY(as_integer(&args[2], &index));
     TK_TRY(tk_layout_local_partition(in, threads, index, result, &offset));
     return give_part(to, &offset, out);
+}
+
+static tk_status call_banks(target to, const value *args, int count, value *out) {
+    tk_bank_report report;
+    tk_composed plain;
+    const tk_composed *pattern = &args[0].as.composed;
+    const tk_layout *layout;
+    int bytes;
+    (void)to, (void)count;
+    TK_TRY(as_small(&args[1], &bytes));
+    if (args[0].kind != TK_VALUE_COMPOSED) {
+        TK_TRY(as_layout(&args[0], &layout));
+        tk_composed_from_layout(layout, &plain);
+        pattern = &plain;
+    }
+    TK_TRY(tk_layout_count_banks(pattern, bytes, &report));
+    return give_integer(report.conflicts, out);
 }
 
 /* Any value, as it prints. */
