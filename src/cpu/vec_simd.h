@@ -41,6 +41,16 @@ TK_INLINE vf vf_load(const float *at) {
     return v;
 }
 TK_INLINE void vf_store(float *at, vf v) { memcpy(at, &v, sizeof v); }
+/* Past the caches, for an aligned place; a fence must follow the last one. */
+TK_INLINE void vf_stream(float *at, vf v) {
+#if TK_SIMD == 0
+    _mm_stream_ps(at, (__m128)v);
+#elif TK_SIMD == 1
+    _mm256_stream_ps(at, (__m256)v);
+#else
+    _mm512_stream_ps(at, (__m512)v);
+#endif
+}
 TK_INLINE vd vd_load(const double *at) {
     vd v;
     memcpy(&v, at, sizeof v);
