@@ -60,23 +60,23 @@ TK_API tk_status tk_checkpoint_latest(const char *folder, int64_t *out_step, cha
 
 /* An open log. Belongs to one thread at a time, and to one process: while it is open, opening the
  * same file elsewhere gives TK_IO_ERROR, so two runs cannot write into one folder. */
-typedef struct tk_log tk_log;
+typedef struct tk_run_log tk_run_log;
 
 /* Opens a log for appending and makes it if it is not there. It is first cut before the first line
  * whose "step" is above `last_step`, and a last line that a crash left incomplete is dropped. Other
  * lines, with or without a step, stay. `last_step` below 0 empties it. The cut is one system call,
  * and cutting again gives the same. */
-TK_API tk_status tk_log_open(const char *path, int64_t last_step, tk_log **out_log);
+TK_API tk_status tk_run_log_open(const char *path, int64_t last_step, tk_run_log **out_log);
 
 /* Appends a line, given without its end, in one write. TK_INVALID_ARGUMENT when it is no JSON
  * object on one line. What a failed write left of a line is taken back. */
-TK_API tk_status tk_log_append(tk_log *log, const char *line);
+TK_API tk_status tk_run_log_append(tk_run_log *log, const char *line);
 
 /* Waits until all lines are on disk; to be called before the checkpoint that they belong to. */
-TK_API tk_status tk_log_sync(tk_log *log);
+TK_API tk_status tk_run_log_sync(tk_run_log *log);
 
 /* Closes the file; NULL is allowed. */
-TK_API void tk_log_close(tk_log *log);
+TK_API void tk_run_log_close(tk_run_log *log);
 
 TK_END_DECLS
 
