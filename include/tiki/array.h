@@ -103,6 +103,10 @@ TK_API void tk_release(tk_array array);
 
 /* ---- making arrays ---- */
 
+/* An array that carries this thread's latest error, for functions on top of Tiki that find an
+ * argument wrong: `return tk_error_array(context, tk_error_set(TK_SHAPE_ERROR, ...));` */
+TK_API tk_array tk_error_array(tk_context *context, tk_status status);
+
 /* A weakly typed scalar: in an op with an array it takes the array's dtype, as a Python number
  * does. Alone it is float32. */
 TK_API tk_array tk_scalar(tk_context *context, double value);
@@ -192,7 +196,8 @@ TK_API void tk_text_free(char *text);
 /* ---- graphs as text ---- */
 
 /* The expression as text, one node a line, operands before their users; arrays with memory and
- * placeholders are inputs %a0, %a1, ... in order of appearance. The caller frees it. */
+ * placeholders are inputs %a0, %a1, ... in order of appearance. docs/graph-text.md is the format.
+ * The caller frees the text with tk_text_free. */
 TK_API tk_status tk_graph_print(const tk_array *outputs, size_t count, char **out_text);
 
 /* Rebuilds what tk_graph_print wrote: appends the outputs to `outputs`. `inputs` stand for %a0,

@@ -8,6 +8,14 @@
 
 /* ---- making arrays ---- */
 
+tk_array tk_error_array(tk_context *context, tk_status status) {
+    tk_call call;
+    tk_call_open(&call, context);
+    if (context)
+        call.status = status == TK_OK ? tk_fail(TK_INVALID_ARGUMENT, "TK_OK is no error") : status;
+    return tk_call_refuse(&call);
+}
+
 static tk_array weak_scalar(tk_context *context, tk_kind kind, double real, double imag,
                             int64_t integer) {
     tk_call call;

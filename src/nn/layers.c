@@ -39,8 +39,10 @@ tk_array tk_init_uniform(tk_context *context, tk_shape shape, tk_dtype dtype, do
 static bool fans(tk_context *context, tk_shape shape, double *out_in, double *out_out,
                  tk_array *out_error) {
     if (shape.count < 2) {
-        /* the transposition of a vector about its second axis reports the missing axis */
-        *out_error = tk_swapaxes(tk_zeros(context, shape, TK_FLOAT32), 0, 1);
+        tk_status status = tk_error_set(
+            TK_SHAPE_ERROR, "an initial value by fans needs two axes or more, %lld given",
+            (long long)shape.count);
+        *out_error = tk_error_array(context, status);
         return false;
     }
     double field = 1;

@@ -1,0 +1,313 @@
+/* The training step: batch, loss and gradients, clipping, update, one evaluation. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tiki/train.h"
+#include "tiki/transforms.h"
+
+struct tk_trainer {
+    tk_context *context;
+    tk_train_options options;
+    tk_batches batches;
+    tk_tree *parameters;
+    tk_optimizer *optimizer;
+    int64_t steps;
+};
+
+tk_train_options tk_train_defaults(const tk_model_config *model) {
+    tk_train_options options = {.size = sizeof options,
+                                .model = *model,
+                                .batch = 8,
+                                .accumulate = 1,
+                                .warmup = 100,
+                                .decay = TK_DECAY_CONSTANT,
+                                .clip = 1,
+                                .dtype = TK_FLOAT32};
+    options.optimizer = tk_optimizer_defaults(TK_OPTIMIZER_ADAMW);
+    options.optimizer.learning_rate = 3e-4;
+    options.optimizer.beta2 = 0.95;
+    options.optimizer.weight_decay = 0.1;
+    options.optimizer.bias_correction = true;
+    return options;
+}
+
+double tk_train_rate(const tk_train_options *o, int64_t step) {
+    double highest = o->optimizer.learning_rate;
+    if (step < o->warmup) return tk_schedule_linear(0, highest, o->warmup, step + 1);
+    if (o->decay == TK_DECAY_COSINE)
+        return tk_schedule_cosine(highest, highest / 10, o->decay_steps, step - o->warmup);
+    if (o->decay == TK_DECAY_LINEAR)
+        return tk_schedule_linear(highest, highest / 10, o->decay_steps, step - o->warmup);
+    return highest;
+}
+
+/* ---- life ---- */
+
+static tk_status check_options(const tk_train_options *o) {
+    if (o->size != sizeof *o)
+        return tk_error_set(TK_INVALID_ARGUMENT, "tk_train_options.size is %zu, expected %zu",
+                            o->size, sizeof *o);
+    if (o->accumulate < 1 || o->warmup < 0 || !(o->clip >= 0))
+        return tk_error_set(TK_INVALID_ARGUMENT,
+                            "accumulate %lld, warmup %lld, clip %g: expected 1 or more, 0 or more, "
+                            "0 or more",
+                            (long long)o->accumulate, (long long)o->warmup, o->clip);
+    if (o->decay != TK_DECAY_CONSTANT && o->decay_steps < 1)
+        return tk_error_set(TK_INVALID_ARGUMENT, "a decay needs decay_steps, %lld given",
+                            (long long)o->decay_steps);
+    if (!tk_dtype_is_float(o->dtype) || o->dtype == TK_FLOAT64)
+        return tk_error_set(TK_DTYPE_ERROR, "training in %s, expected float32, bfloat16 or float16",
+                            tk_dtype_name(o->dtype));
+    return tk_model_config_check(&o->model);
+}
+
+static tk_status fill(tk_trainer *t) {
+    tk_status status = tk_batches_check(&t->batches);
+    t->parameters = tk_tree_new();
+    if (status == TK_OK && !t->parameters)
+        status = tk_error_set(TK_OUT_OF_MEMORY, "no memory for a trainer");
+    if (status == TK_OK)
+        status = tk_model_init(t->context, &t->options.model, t->options.seed, t->parameters);
+    if (status == TK_OK)
+        status = tk_optimizer_create(t->context, &t->options.optimizer, &t->optimizer);
+    if (status == TK_OK) status = tk_optimizer_init(t->optimizer, t->parameters);
+    return status;
+}
+
+tk_status tk_trainer_create(tk_context *context, const tk_train_options *options,
+                            const unsigned char *bytes, int64_t size, tk_trainer **out_trainer) {
+    tk_status status = check_options(options);
+    if (status != TK_OK) return status;
+    tk_trainer *trainer = calloc(1, sizeof *trainer);
+    if (!trainer) return tk_error_set(TK_OUT_OF_MEMORY, "no memory for a trainer");
+    trainer->context = context;
+    trainer->options = *options;
+    trainer->batches =
+        (tk_batches){bytes, size, options->model.context, options->batch, options->seed};
+    status = fill(trainer);
+    if (status != TK_OK) {
+        tk_trainer_free(trainer);
+        return status;
+    }
+    *out_trainer = trainer;
+    return TK_OK;
+}
+
+void tk_trainer_free(tk_trainer *trainer) {
+    if (!trainer) return;
+    tk_tree_free(trainer->parameters);
+    tk_optimizer_free(trainer->optimizer);
+    free(trainer);
+}
+
+int64_t tk_trainer_steps(const tk_trainer *trainer) { return trainer->steps; }
+const tk_tree *tk_trainer_parameters(const tk_trainer *trainer) { return trainer->parameters; }
+const tk_tree *tk_trainer_state(const tk_trainer *trainer) {
+    return tk_optimizer_state(trainer->optimizer);
+}
+
+/* ---- trees ---- */
+
+/* Names of one tree with the arrays of a list, or its own arrays. */
+static tk_status fill_tree(tk_tree *tree, const tk_tree *names, const tk_array *arrays) {
+    tk_status status = TK_OK;
+    tk_tree_clear(tree);
+    for (size_t i = 0; status == TK_OK && i < tk_tree_count(names); i++)
+        status =
+            tk_tree_set(tree, tk_tree_name(names, i), arrays ? arrays[i] : tk_tree_at(names, i));
+    return status;
+}
+
+static tk_status check_state(const tk_trainer *t, const tk_tree *state) {
+    const tk_tree *own = tk_trainer_state(t);
+    for (size_t i = 0; i < tk_tree_count(own); i++) {
+        tk_array mine = tk_tree_at(own, i), given = tk_tree_get(state, tk_tree_name(own, i));
+        if (!given.node) return TK_NOT_FOUND;
+        tk_shape a = tk_array_shape(mine), b = tk_array_shape(given);
+        bool same = a.count == b.count && tk_array_dtype(mine) == tk_array_dtype(given);
+        for (int64_t k = 0; same && k < a.count; k++) same = a.items[k] == b.items[k];
+        if (!same)
+            return tk_error_set(TK_SHAPE_ERROR,
+                                "the optimizer state \"%s\" does not have the type it should",
+                                tk_tree_name(own, i));
+    }
+    return TK_OK;
+}
+
+tk_status tk_trainer_restore(tk_trainer *trainer, const tk_tree *parameters, const tk_tree *state,
+                             int64_t step) {
+    if (step < 0)
+        return tk_error_set(TK_INVALID_ARGUMENT, "step %lld, expected 0 or more", (long long)step);
+    tk_status status = tk_model_check(&trainer->options.model, parameters);
+    if (status == TK_OK) status = check_state(trainer, state);
+    if (status != TK_OK) return status;
+    for (size_t i = 0; status == TK_OK && i < tk_tree_count(trainer->parameters); i++)
+        status = tk_tree_set_at(trainer->parameters, i,
+                                tk_tree_get(parameters, tk_tree_name(trainer->parameters, i)));
+    tk_tree *own = tk_optimizer_state(trainer->optimizer);
+    for (size_t i = 0; status == TK_OK && i < tk_tree_count(own); i++)
+        status = tk_tree_set_at(own, i, tk_tree_get(state, tk_tree_name(own, i)));
+    trainer->steps = step;
+    return status;
+}
+
+/* ---- a step ---- */
+
+typedef struct loss_call {
+    const tk_trainer *trainer;
+    tk_tree *parameters; /* the names; arrays are replaced by the placeholders */
+    tk_array tokens;
+    tk_model_run run;
+} loss_call;
+
+static tk_status compute_loss(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    loss_call *call = self;
+    tk_status status = tk_tree_set_all(call->parameters, args, n_args);
+    if (status != TK_OK) return status;
+    tk_array loss =
+        tk_model_loss(&call->trainer->options.model, call->parameters, call->tokens, &call->run);
+    tk_tree_clear(call->parameters);
+    return tk_arrays_push(results, loss);
+}
+
+static tk_model_run run_of(const tk_trainer *t, int64_t micro) {
+    const tk_train_options *o = &t->options;
+    tk_model_run run = {.cast = o->dtype != TK_FLOAT32, .dtype = o->dtype, .train = true};
+    uint64_t number = (uint64_t)(t->steps * o->accumulate + micro + 1);
+    if (o->model.dropout > 0)
+        run.dropout_key =
+            tk_random_key(t->context, (int64_t)(o->seed ^ number * 0xd1342543de82ef95u));
+    return run;
+}
+
+/* Loss and gradients of one micro-batch, lazy. */
+static tk_status micro_step(tk_trainer *t, int64_t micro, tk_arrays *values, tk_arrays *gradients) {
+    size_t count = tk_tree_count(t->parameters);
+    int *argnums = malloc(count * sizeof *argnums);
+    loss_call call = {.trainer = t, .parameters = tk_tree_new(), .run = run_of(t, micro)};
+    tk_status status = TK_OK;
+    if (!argnums || !call.parameters)
+        status = tk_error_set(TK_OUT_OF_MEMORY, "no memory for a training step");
+    if (status == TK_OK) status = fill_tree(call.parameters, t->parameters, NULL);
+    for (size_t i = 0; status == TK_OK && i < count; i++) argnums[i] = (int)i;
+    if (status == TK_OK) {
+        call.tokens =
+            tk_batches_get(t->context, &t->batches, t->steps * t->options.accumulate + micro);
+        status = tk_value_and_grad(t->context, compute_loss, &call, tk_tree_arrays(t->parameters),
+                                   count, argnums, count, values, gradients);
+    }
+    tk_tree_free(call.parameters);
+    free(argnums);
+    return status;
+}
+
+/* Adds a micro-batch's loss and gradients to the sums, and evaluates them when more are to come. */
+static tk_status add_micro_step(tk_trainer *t, int64_t micro, const tk_wait *wait,
+                                tk_arrays *sums) {
+    tk_arrays values = {0}, gradients = {0};
+    tk_scope scope = tk_scope_open(t->context);
+    tk_status status = micro_step(t, micro, &values, &gradients);
+    if (status == TK_OK) status = tk_arrays_push(&gradients, values.items[0]);
+    tk_arrays next = {0};
+    for (size_t i = 0; status == TK_OK && i < gradients.count; i++)
+        status = tk_arrays_push(&next, sums->count ? tk_add(sums->items[i], gradients.items[i])
+                                                   : gradients.items[i]);
+    tk_scope_close(scope);
+    tk_arrays_clear(&values);
+    tk_arrays_clear(&gradients);
+    tk_arrays_clear(sums);
+    *sums = next;
+    bool more = micro + 1 < t->options.accumulate;
+    return status == TK_OK && more ? tk_eval_wait(sums->items, sums->count, wait) : status;
+}
+
+/* Sums over micro-batches: one gradient a parameter, then the loss. */
+static tk_status accumulate(tk_trainer *t, const tk_wait *wait, tk_arrays *sums) {
+    tk_status status = TK_OK;
+    for (int64_t micro = 0; status == TK_OK && micro < t->options.accumulate; micro++)
+        status = add_micro_step(t, micro, wait, sums);
+    return status;
+}
+
+typedef struct update {
+    tk_tree *parameters, *state, *gradients; /* before: to go back to */
+    tk_array loss, norm;
+} update;
+
+static tk_status build_update(tk_trainer *t, const tk_arrays *sums, update *u) {
+    tk_array share = tk_scalar(t->context, 1.0 / (double)t->options.accumulate);
+    size_t count = sums->count - 1;
+    u->loss = tk_keep(tk_multiply(sums->items[count], share));
+    tk_status status = fill_tree(u->gradients, t->parameters, sums->items);
+    for (size_t i = 0; status == TK_OK && t->options.accumulate > 1 && i < count; i++)
+        status = tk_tree_set_at(u->gradients, i, tk_multiply(sums->items[i], share));
+    if (status == TK_OK && t->options.clip > 0)
+        status = tk_clip_global_norm(t->context, u->gradients, t->options.clip, &u->norm);
+    else if (status == TK_OK)
+        u->norm = tk_keep(tk_global_norm(t->context, u->gradients));
+    if (status == TK_OK)
+        status = tk_optimizer_set_rate(t->optimizer, tk_train_rate(&t->options, t->steps));
+    return status == TK_OK ? tk_optimizer_step(t->optimizer, t->parameters, u->gradients) : status;
+}
+
+static tk_status evaluate_update(const tk_trainer *t, const update *u, const tk_wait *wait) {
+    const tk_tree *state = tk_trainer_state(t);
+    size_t n_parameters = tk_tree_count(t->parameters), n_states = tk_tree_count(state);
+    tk_array *all = malloc((n_parameters + n_states + 2) * sizeof *all);
+    if (!all) return tk_error_set(TK_OUT_OF_MEMORY, "no memory for a training step");
+    memcpy(all, tk_tree_arrays(t->parameters), n_parameters * sizeof *all);
+    memcpy(all + n_parameters, tk_tree_arrays(state), n_states * sizeof *all);
+    all[n_parameters + n_states] = u->loss;
+    all[n_parameters + n_states + 1] = u->norm;
+    tk_status status = tk_eval_wait(all, n_parameters + n_states + 2, wait);
+    free(all);
+    return status;
+}
+
+static tk_status report(const tk_trainer *t, const update *u, tk_train_report *out_report) {
+    const tk_train_options *o = &t->options;
+    *out_report = (tk_train_report){.step = t->steps + 1,
+                                    .rate = tk_train_rate(o, t->steps),
+                                    .tokens = o->batch * o->accumulate * o->model.context};
+    tk_status status = tk_item(u->loss, &out_report->loss);
+    return status == TK_OK ? tk_item(u->norm, &out_report->norm) : status;
+}
+
+static tk_status take_step(tk_trainer *t, const tk_wait *wait, update *u,
+                           tk_train_report *out_report) {
+    tk_arrays sums = {0};
+    tk_status status = accumulate(t, wait, &sums);
+    tk_scope scope = tk_scope_open(t->context);
+    if (status == TK_OK) status = build_update(t, &sums, u);
+    tk_scope_close(scope);
+    tk_arrays_clear(&sums);
+    tk_tree_clear(u->gradients);
+    if (status == TK_OK) status = evaluate_update(t, u, wait);
+    return status == TK_OK ? report(t, u, out_report) : status;
+}
+
+tk_status tk_trainer_step(tk_trainer *t, const tk_wait *wait, tk_train_report *out_report) {
+    update u = {.parameters = tk_tree_new(), .state = tk_tree_new(), .gradients = tk_tree_new()};
+    tk_tree *state = tk_optimizer_state(t->optimizer);
+    tk_status status = TK_OK;
+    if (!u.parameters || !u.state || !u.gradients)
+        status = tk_error_set(TK_OUT_OF_MEMORY, "no memory for a training step");
+    if (status == TK_OK) status = fill_tree(u.parameters, t->parameters, NULL);
+    if (status == TK_OK) status = fill_tree(u.state, state, NULL);
+    if (status == TK_OK) {
+        status = take_step(t, wait, &u, out_report);
+        if (status == TK_OK)
+            t->steps++;
+        else {
+            tk_tree_set_all(t->parameters, tk_tree_arrays(u.parameters),
+                            tk_tree_count(u.parameters));
+            tk_tree_set_all(state, tk_tree_arrays(u.state), tk_tree_count(u.state));
+        }
+    }
+    tk_release(u.loss);
+    tk_release(u.norm);
+    tk_tree_free(u.parameters);
+    tk_tree_free(u.state);
+    tk_tree_free(u.gradients);
+    return status;
+}
