@@ -129,13 +129,12 @@ static inline c64 c64_minimum(c64 x, c64 y) {
     return c64_is_nan(x) || (!c64_is_nan(y) && c64_less_equal(x, y)) ? x : y;
 }
 
-/* log(e^x + e^y), the larger real part taken out. */
+/* log(e^x + e^y), its imaginary part the principal one; the larger real part is taken out. */
 static inline c128 c128_logaddexp(c128 x, c128 y) {
-    if (creal(x) < creal(y)) return c128_logaddexp(y, x);
-    if (creal(y) == -INFINITY) return x;
-    if (creal(x) == INFINITY) return c128_of(INFINITY, creal(y) == INFINITY ? NAN : cimag(x));
-    c128 e = cexp(y - x);
-    return x + clog(c128_of(1 + creal(e), cimag(e)));
+    double shift = creal(x) < creal(y) ? creal(y) : creal(x);
+    if (shift == -INFINITY) return c128_of(-INFINITY, 0);
+    if (shift == INFINITY) return c128_of(INFINITY, NAN);
+    return clog(cexp(x - shift) + cexp(y - shift)) + shift;
 }
 
 static inline c64 c64_logaddexp(c64 x, c64 y) {

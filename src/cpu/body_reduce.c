@@ -219,7 +219,7 @@ static bool reduce_fast(tk_vec_reduce_op op, const tk_strided *in, const tk_stri
     stage s = {.op = op, .dtype = in->dtype};
     placement result;
     order_axes(&s, in, axes, &result);
-    if (!is_dense_inside(&s)) return false;
+    if (!is_dense_inside(&s) || innermost_reduced(&s) < 0) return false;
     merge(&s);
     *status = TK_OK;
     for (int gone; *status == TK_OK && (gone = innermost_reduced(&s)) >= 0;)
