@@ -229,85 +229,142 @@ static tk_status accumulate(tk_trainer *t, const tk_wait *wait, tk_arrays *sums)
     return status;
 }
 
-typedef struct update {
-    tk_tree *parameters, *state, *gradients; /* before: to go back to */
-    tk_array loss, norm;
-} update;
+/* ---- what follows from the gradients ---- */
 
-static tk_status build_update(tk_trainer *t, const tk_arrays *sums, update *u) {
-    tk_array share = tk_scalar(t->context, 1.0 / (double)t->options.accumulate);
+typedef struct outcome {
+    tk_tree *gradients;
+    tk_array loss, norm;
+} outcome;
+
+/* Means over micro-batches, clipped; lazy. */
+static tk_status build_outcome(const tk_trainer *t, const tk_arrays *sums, outcome *out) {
+    int64_t parts = t->options.accumulate;
     size_t count = sums->count - 1;
-    u->loss = tk_keep(tk_multiply(sums->items[count], share));
-    tk_status status = fill_tree(u->gradients, t->parameters, sums->items);
-    for (size_t i = 0; status == TK_OK && t->options.accumulate > 1 && i < count; i++)
-        status = tk_tree_set_at(u->gradients, i, tk_multiply(sums->items[i], share));
+    tk_array share = tk_scalar(t->context, 1.0 / (double)parts);
+    out->loss = tk_keep(tk_multiply(sums->items[count], share));
+    tk_status status = fill_tree(out->gradients, t->parameters, sums->items);
+    for (size_t i = 0; status == TK_OK && parts > 1 && i < count; i++)
+        status = tk_tree_set_at(out->gradients, i, tk_multiply(sums->items[i], share));
     if (status == TK_OK && t->options.clip > 0)
-        status = tk_clip_global_norm(t->context, u->gradients, t->options.clip, &u->norm);
-    else if (status == TK_OK)
-        u->norm = tk_keep(tk_global_norm(t->context, u->gradients));
-    if (status == TK_OK)
-        status = tk_optimizer_set_rate(t->optimizer, tk_train_rate(&t->options, t->steps));
-    return status == TK_OK ? tk_optimizer_step(t->optimizer, t->parameters, u->gradients) : status;
+        return tk_clip_global_norm(t->context, out->gradients, t->options.clip, &out->norm);
+    out->norm = tk_keep(tk_global_norm(t->context, out->gradients));
+    return status;
 }
 
-static tk_status evaluate_update(const tk_trainer *t, const update *u, const tk_wait *wait) {
-    const tk_tree *state = tk_trainer_state(t);
-    size_t n_parameters = tk_tree_count(t->parameters), n_states = tk_tree_count(state);
-    tk_array *all = malloc((n_parameters + n_states + 2) * sizeof *all);
+static tk_status eval_with(const tk_tree *tree, tk_array one, tk_array other, const tk_wait *wait) {
+    size_t count = tk_tree_count(tree);
+    tk_array *all = malloc((count + 2) * sizeof *all);
     if (!all) return tk_error_set(TK_OUT_OF_MEMORY, "no memory for a training step");
-    memcpy(all, tk_tree_arrays(t->parameters), n_parameters * sizeof *all);
-    memcpy(all + n_parameters, tk_tree_arrays(state), n_states * sizeof *all);
-    all[n_parameters + n_states] = u->loss;
-    all[n_parameters + n_states + 1] = u->norm;
-    tk_status status = tk_eval_wait(all, n_parameters + n_states + 2, wait);
+    if (count) memcpy(all, tk_tree_arrays(tree), count * sizeof *all);
+    all[count] = one;
+    all[count + 1] = other;
+    tk_status status = tk_eval_wait(all, count + 2, wait);
     free(all);
     return status;
 }
 
-static tk_status report(const tk_trainer *t, const update *u, tk_train_report *out_report) {
+/* All that an interruption may undo: nothing of the trainer has changed when this ends. */
+static tk_status compute_outcome(tk_trainer *t, const tk_wait *wait, outcome *out) {
+    tk_arrays sums = {0};
+    tk_status status = accumulate(t, wait, &sums);
+    tk_scope scope = tk_scope_open(t->context);
+    if (status == TK_OK) status = build_outcome(t, &sums, out);
+    tk_scope_close(scope);
+    tk_arrays_clear(&sums);
+    return status == TK_OK ? eval_with(out->gradients, out->loss, out->norm, wait) : status;
+}
+
+/* Parameters and state are overwritten in place, since nobody holds the old ones: not
+ * interruptible, and short. */
+static tk_status apply_outcome(tk_trainer *t, outcome *out) {
+    tk_status status = tk_optimizer_set_rate(t->optimizer, tk_train_rate(&t->options, t->steps));
+    if (status == TK_OK) status = tk_optimizer_step(t->optimizer, t->parameters, out->gradients);
+    tk_tree_clear(out->gradients);
+    if (status != TK_OK) return status;
+    t->steps++;
+    const tk_tree *state = tk_trainer_state(t);
+    size_t n_parameters = tk_tree_count(t->parameters), n_states = tk_tree_count(state);
+    tk_array *all = malloc((n_parameters + n_states) * sizeof *all);
+    if (!all) return tk_error_set(TK_OUT_OF_MEMORY, "no memory for a training step");
+    memcpy(all, tk_tree_arrays(t->parameters), n_parameters * sizeof *all);
+    memcpy(all + n_parameters, tk_tree_arrays(state), n_states * sizeof *all);
+    status = tk_eval_all(all, n_parameters + n_states);
+    free(all);
+    return status;
+}
+
+static tk_status fill_report(const tk_trainer *t, const outcome *out, tk_train_report *out_report) {
     const tk_train_options *o = &t->options;
     *out_report = (tk_train_report){.step = t->steps + 1,
                                     .rate = tk_train_rate(o, t->steps),
                                     .tokens = o->batch * o->accumulate * o->model.context};
-    tk_status status = tk_item(u->loss, &out_report->loss);
-    return status == TK_OK ? tk_item(u->norm, &out_report->norm) : status;
+    tk_status status = tk_item(out->loss, &out_report->loss);
+    return status == TK_OK ? tk_item(out->norm, &out_report->norm) : status;
 }
 
-static tk_status take_step(tk_trainer *t, const tk_wait *wait, update *u,
-                           tk_train_report *out_report) {
-    tk_arrays sums = {0};
-    tk_status status = accumulate(t, wait, &sums);
-    tk_scope scope = tk_scope_open(t->context);
-    if (status == TK_OK) status = build_update(t, &sums, u);
-    tk_scope_close(scope);
-    tk_arrays_clear(&sums);
-    tk_tree_clear(u->gradients);
-    if (status == TK_OK) status = evaluate_update(t, u, wait);
-    return status == TK_OK ? report(t, u, out_report) : status;
-}
-
-tk_status tk_trainer_step(tk_trainer *t, const tk_wait *wait, tk_train_report *out_report) {
-    update u = {.parameters = tk_tree_new(), .state = tk_tree_new(), .gradients = tk_tree_new()};
-    tk_tree *state = tk_optimizer_state(t->optimizer);
+tk_status tk_trainer_step(tk_trainer *trainer, const tk_wait *wait, tk_train_report *out_report) {
+    outcome out = {.gradients = tk_tree_new()};
     tk_status status = TK_OK;
-    if (!u.parameters || !u.state || !u.gradients)
-        status = tk_error_set(TK_OUT_OF_MEMORY, "no memory for a training step");
-    if (status == TK_OK) status = fill_tree(u.parameters, t->parameters, NULL);
-    if (status == TK_OK) status = fill_tree(u.state, state, NULL);
-    if (status == TK_OK) {
-        status = take_step(t, wait, &u, out_report);
-        if (status == TK_OK)
-            t->steps++;
-        else {
-            tk_tree_set_all(t->parameters, tk_tree_arrays(u.parameters),
-                            tk_tree_count(u.parameters));
-            tk_tree_set_all(state, tk_tree_arrays(u.state), tk_tree_count(u.state));
+    if (!out.gradients) status = tk_error_set(TK_OUT_OF_MEMORY, "no memory for a training step");
+    if (status == TK_OK) status = compute_outcome(trainer, wait, &out);
+    if (status == TK_OK) status = fill_report(trainer, &out, out_report);
+    if (status == TK_OK) status = apply_outcome(trainer, &out);
+    tk_release(out.loss);
+    tk_release(out.norm);
+    tk_tree_free(out.gradients);
+    return status;
+}
+
+/* ---- evaluation ---- */
+
+/* Sum of the losses of `rows` windows of `width` + 1 bytes, which begin `width` apart at `bytes`.
+ */
+static tk_status sum_losses(tk_context *context, const tk_model_config *config,
+                            const tk_tree *parameters, const tk_model_run *run,
+                            const unsigned char *bytes, int64_t rows, int64_t width,
+                            const tk_wait *wait, double *out_sum) {
+    int32_t *tokens = malloc((size_t)(rows * (width + 1)) * sizeof *tokens);
+    if (!tokens)
+        return tk_error_set(TK_OUT_OF_MEMORY, "no memory for %lld windows", (long long)rows);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i <= width; i++) tokens[row * (width + 1) + i] = bytes[row * width + i];
+    tk_scope scope = tk_scope_open(context);
+    tk_array windows = tk_from_data(context, tokens, TK_SHAPE(rows, width + 1), TK_INT32);
+    tk_array mean = tk_keep(tk_model_loss(config, parameters, windows, run));
+    tk_scope_close(scope);
+    free(tokens);
+    tk_status status = tk_eval_wait(&mean, 1, wait);
+    if (status == TK_OK) status = tk_item(mean, out_sum);
+    *out_sum *= (double)(rows * width);
+    tk_release(mean);
+    return status;
+}
+
+tk_status tk_model_evaluate(tk_context *context, const tk_model_config *config,
+                            const tk_tree *parameters, const tk_model_run *run,
+                            const unsigned char *bytes, int64_t size, int64_t batch,
+                            const tk_wait *wait, double *out_nats) {
+    if (size < 2)
+        return tk_error_set(TK_INVALID_ARGUMENT, "%lld bytes to evaluate on, expected 2 or more",
+                            (long long)size);
+    if (batch < 1)
+        return tk_error_set(TK_INVALID_ARGUMENT, "batch %lld, expected 1 or more",
+                            (long long)batch);
+    tk_status status = tk_model_check(config, parameters);
+    double total = 0;
+    int64_t at = 0, last = size - 1;
+    while (status == TK_OK && at < last) {
+        int64_t width = config->context, rows = (last - at) / width;
+        if (rows > batch) rows = batch;
+        if (rows == 0) {
+            rows = 1;
+            width = last - at;
         }
+        double sum = 0;
+        status = sum_losses(context, config, parameters, run, bytes + at, rows, width, wait, &sum);
+        total += sum;
+        at += rows * width;
     }
-    tk_release(u.loss);
-    tk_release(u.norm);
-    tk_tree_free(u.parameters);
-    tk_tree_free(u.state);
-    tk_tree_free(u.gradients);
+    if (status == TK_OK) *out_nats = total / (double)last;
     return status;
 }
