@@ -20,6 +20,7 @@
 #include "graph/batch_rule.h"
 #include "graph/custom.h"
 #include "graph/text.h"
+#include "graph/verify.h"
 #include "graph/walk.h"
 
 typedef struct entry {
@@ -144,7 +145,8 @@ static tk_status check_outputs(const tk_batch *batch) {
         tk_type type = output_type(node, i);
         if (output && tk_node_is_error(output)) {
             const tk_attrs_error *error = tk_node_attrs(output);
-            return tk_fail_again((tk_status)error->code, error->message);
+            (void)tk_fail_again((tk_status)error->code, error->message);
+            return tk_fail_within((tk_status)error->code, "vmap");
         }
         if (output && is_batch_of(output, type, batch->size)) continue;
         char text[160];
@@ -289,8 +291,10 @@ static tk_status run(tk_builder *b, int64_t size, size_t n_wrt, tk_node *const *
 tk_status tk_batch_run(tk_builder *b, int64_t size, size_t n_wrt, tk_node *const *wrt,
                        tk_node *const *inputs, const bool *batched, size_t n_outputs,
                        tk_node *const *outputs, tk_node **out_outputs, bool *out_batched) {
-    return run(b, size, n_wrt, wrt, inputs, batched, n_outputs, outputs, under_transform,
-               out_outputs, out_batched);
+    tk_status status = run(b, size, n_wrt, wrt, inputs, batched, n_outputs, outputs,
+                           under_transform, out_outputs, out_batched);
+    assert(status != TK_OK || tk_graph_verify(n_outputs, out_outputs) == TK_OK);
+    return status;
 }
 
 /* ---- what rules ask ---- */
@@ -310,7 +314,7 @@ tk_list tk_batch_list(int64_t first, tk_list list, int64_t offset, int64_t *memo
 
 tk_node *tk_batch_fail_rank(tk_batch *batch, int64_t rank) {
     tk_status status =
-        tk_fail(TK_SHAPE_ERROR, "vmap: %s needs an array of %lld axes, at most %d are supported",
+        tk_fail(TK_SHAPE_ERROR, "%s needs an array of %lld axes, at most %d are supported",
                 tk_op_name((tk_op)batch->node->op), (long long)rank, TK_MAX_RANK);
     return tkb_fail(batch->b, status);
 }

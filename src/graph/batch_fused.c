@@ -27,9 +27,8 @@ static tk_node *fold(tk_batch *batch, tk_node *a) {
     tk_shape shape = {.count = a->rank - 1};
     for (int i = 1; i < a->rank; i++) shape.items[i - 1] = a->shape[i];
     if (tk_mul_overflow_i64(a->shape[0], a->shape[1], &shape.items[0])) {
-        tk_status status =
-            tk_fail(TK_OVERFLOW, "vmap: %lld times %lld batch entries do not fit 63 bits",
-                    (long long)a->shape[0], (long long)a->shape[1]);
+        tk_status status = tk_fail(TK_OVERFLOW, "%lld times %lld batch entries do not fit 63 bits",
+                                   (long long)a->shape[0], (long long)a->shape[1]);
         return tkb_fail(batch->b, status);
     }
     return tkb_reshape(batch->b, a, shape);

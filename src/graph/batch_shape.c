@@ -39,18 +39,39 @@ static bool joins_rows(const tk_batch *batch, int64_t *out_rows) {
            !tk_mul_overflow_i64(a->shape[0], a->shape[1], out_rows);
 }
 
-void tk_batch_product(tk_batch *batch) {
-    int64_t rows;
-    if (!joins_rows(batch, &rows)) {
-        tk_batch_apply(batch, 2, tk_batch_operands(batch), NULL);
-        return;
-    }
+static void product_of_joined_rows(tk_batch *batch, int64_t rows) {
     const tk_node *node = batch->node;
-    tk_node *flat =
-        tkb_reshape(batch->b, batch->inputs[0], TK_SHAPE(rows, batch->inputs[0]->shape[2]));
+    tk_shape flat_shape = TK_SHAPE(rows, batch->inputs[0]->shape[2]);
+    tk_node *flat = tkb_reshape(batch->b, batch->inputs[0], flat_shape);
     tk_node *product = tkb_node2(batch->b, TK_OP_product, flat, batch->inputs[1], NULL);
     batch->outputs[0] =
         tkb_reshape(batch->b, product, tk_batch_shape(batch, node->rank, node->shape));
+}
+
+/* One [M, K] and a batch of columns [B, K, 1]: the columns are the rows of a matrix. */
+static bool joins_columns(const tk_batch *batch) {
+    const tk_node *b = batch->inputs[1];
+    return !batch->batched[0] && batch->batched[1] && b->rank == 3 && b->shape[2] == 1;
+}
+
+static void product_of_joined_columns(tk_batch *batch) {
+    const tk_node *node = batch->node, *columns = batch->inputs[1];
+    tk_shape flat_shape = TK_SHAPE(batch->size, columns->shape[1]);
+    tk_node *flat = tkb_reshape(batch->b, batch->inputs[1], flat_shape);
+    tk_node *transposed = tkb_swapaxes(batch->b, batch->inputs[0], 0, 1);
+    tk_node *product = tkb_node2(batch->b, TK_OP_product, flat, transposed, NULL);
+    batch->outputs[0] =
+        tkb_reshape(batch->b, product, tk_batch_shape(batch, node->rank, node->shape));
+}
+
+void tk_batch_product(tk_batch *batch) {
+    int64_t rows;
+    if (joins_rows(batch, &rows))
+        product_of_joined_rows(batch, rows);
+    else if (joins_columns(batch))
+        product_of_joined_columns(batch);
+    else
+        tk_batch_apply(batch, 2, tk_batch_operands(batch), NULL);
 }
 
 void tk_batch_reshape(tk_batch *batch) {

@@ -4,7 +4,8 @@
  * its outputs are the results. Where a callback is missing, the transform goes through the results
  * as if the function had been called plainly. Callbacks run under the graph's lock, are given what
  * a rule of the op table is given (operands: the arguments, then the results), and report failure
- * with a status. */
+ * with a status. `batch` is called when an argument is batched; the results among its operands are
+ * then the plain ones, without a batch axis: they are what it replaces. */
 #ifndef GRAPH_CUSTOM_H
 #define GRAPH_CUSTOM_H
 

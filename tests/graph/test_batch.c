@@ -472,6 +472,32 @@ static void shared_work_is_done_once(void **state) {
     close_fixture(&f);
 }
 
+static tk_status apply_matrix(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    (void)self, (void)n_args;
+    return tk_arrays_push(results, tk_matmul(args[0], args[1]));
+}
+
+static void a_batch_of_vectors_is_one_product(void **state) {
+    (void)state;
+    fixture f = open_fixture();
+    tk_array args[] = {random_floats(&f, TK_SHAPE(5, 4), false),
+                       random_floats(&f, TK_SHAPE(BATCH, 4), false)};
+    const int in_axes[] = {TK_UNMAPPED, 0};
+    tk_arrays got = {0};
+    assert_ok(tk_vmap(f.ctx, apply_matrix, NULL, args, 2, in_axes, NULL, &got));
+    char *text;
+    assert_ok(tk_graph_print(got.items, 1, &text));
+    const char *product = strstr(text, "= product ");
+    assert_non_null(product);
+    assert_null(strstr(product + 1, "= product "));
+    assert_int_equal(strncmp(strstr(product, " : "), " : f32[3,5]\n", 12), 0);
+    tk_text_free(text);
+    tk_array expected = tk_matmul(args[1], tk_transpose(args[0], TK_ALL_AXES));
+    assert_true(agree(got.items[0], expected, TK_TOL_SUM));
+    tk_arrays_clear(&got);
+    close_fixture(&f);
+}
+
 static tk_status deep(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
     (void)n_args;
     tk_array x = args[0];
@@ -621,6 +647,7 @@ int main(void) {
         cmocka_unit_test(results_go_where_out_axes_say),
         cmocka_unit_test(batches_may_be_empty_or_one),
         cmocka_unit_test(shared_work_is_done_once),
+        cmocka_unit_test(a_batch_of_vectors_is_one_product),
         cmocka_unit_test(deep_graphs_are_batched),
         cmocka_unit_test(keys_draw_as_they_do_alone),
         cmocka_unit_test(own_rules_replace_the_plain_results),

@@ -58,6 +58,7 @@ static const op_case written[] = {
     {TK_OP_scan_min, 1, {F(2, 3)}, ATTRS(scan, 0, true, false), false},
     {TK_OP_scan_logsumexp, 1, {F(5)}, ATTRS(scan, 0, false, true), false},
     {TK_OP_product, 2, {F(3, 4), F(4, 2)}, NULL, false},
+    {TK_OP_product, 2, {F(3, 4), F(4, 1)}, NULL, false},
     {TK_OP_product, 2, {F(5, 3, 4), F(5, 4, 2)}, NULL, false},
     {TK_OP_reshape_to, 1, {F(2, 6)}, ATTRS(shape, L(3, 4)), false},
     {TK_OP_reshape_to, 1, {F(1, 1)}, ATTRS(shape, {0}), false},
