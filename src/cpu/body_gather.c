@@ -24,7 +24,7 @@ static void copy_run(void *arg, char *const *data, const int64_t *strides, int64
 }
 
 static void gather_slice(const gather *g, tk_loop *slice, char *out, char *from) {
-    if (g->slice_bytes == 4) {
+    if (g->dense && g->slice_bytes == 4) {
         memcpy(out, from, 4);
     } else if (g->dense) {
         memcpy(out, from, (size_t)g->slice_bytes);
