@@ -324,11 +324,56 @@ static void every_row_has_a_sample(void **state) {
     }
 }
 
+/* ---- narrow dtypes: the gradients of float64 at the same operands ---- */
+
+static double narrow_bound(tk_dtype dtype) {
+    return dtype == TK_FLOAT32 ? 2e-5 : dtype == TK_FLOAT16 ? 2e-2 : 0.15;
+}
+
+static void check_types(problem *p, const vector *x) {
+    tk_array args[SAMPLE_INPUTS];
+    tk_arrays gradients = {0};
+    size_t n_args = make_args(p, x, args);
+    assert_ok(apply_gradient(p, args, n_args, &gradients));
+    for (size_t i = 0; i < n_args; i++)
+        assert_int_equal(tk_array_dtype(gradients.items[i]), tk_array_dtype(args[i]));
+    tk_arrays_clear(&gradients);
+}
+
+static void check_narrow(tk_context *context, tk_op op, int index, tk_dtype dtype) {
+    problem p = {.context = context, .index = index, .n_results = 1};
+    problem wide = p;
+    if (!sample_make(context, op, index, dtype, &p.s)) return;
+    assert_true(sample_make(context, op, index, TK_FLOAT64, &wide.s));
+    for (size_t i = 0; i < p.s.n_inputs; i++)
+        if (tk_array_dtype(p.s.inputs[i]) == dtype) p.wrt[p.n_wrt++] = i;
+    memcpy(wide.wrt, p.wrt, sizeof p.wrt);
+    wide.n_wrt = p.n_wrt;
+    if (!prepare(&p)) return;
+    vector x = point_of(&p), c = p.weights;
+    check_types(&p, &x);
+    vector got = reverse(&p, &x, &c), expected = reverse(&wide, &x, &c);
+    for (int64_t i = 0; i < x.count; i++)
+        expect(&p, tk_dtype_name(dtype), i, got.items[i], expected.items[i], narrow_bound(dtype));
+}
+
+static void check_narrow_op(tk_op op) {
+    tk_context *context = make_context();
+    for (int index = 0; op != TK_OP_astype && index < sample_count(op); index++) {
+        tk_scope scope = tk_scope_open(context);
+        for (tk_dtype dtype = TK_FLOAT16; dtype <= TK_FLOAT32; dtype++)
+            check_narrow(context, op, index, dtype);
+        tk_scope_close(scope);
+    }
+    tk_context_release(context);
+}
+
 /* One test a row, so that a wrong one hides no other. */
 static void row_is_right(void **state) {
     tk_op op = *(const tk_op *)*state;
     check_op(op, TK_FLOAT64);
     check_op(op, TK_COMPLEX64);
+    check_narrow_op(op);
 }
 
 int main(void) {
