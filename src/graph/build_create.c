@@ -74,7 +74,8 @@ static tk_status count_range(double start, double stop, double step, int64_t *ou
         return tk_fail(TK_INVALID_ARGUMENT,
                        "arange: from %g to %g by %g, expected numbers and a step that is not 0",
                        start, stop, step);
-    double count = ceil((stop - start) / step);
+    double ratio = (stop - start) / step, count = ceil(ratio);
+    if (ratio == 0 && stop != start) count = !signbit(ratio); /* a step beyond measure */
     if (isnan(count) || count >= 0x1p62)
         return tk_fail(TK_OVERFLOW,
                        "arange: from %g to %g by %g has more elements than fit 63 bits", start,
@@ -115,8 +116,8 @@ tk_node *tkb_arange(tk_builder *b, double start, double stop, double step, tk_dt
     TKB_TRY(b, count_range(start, stop, step, &count));
     if (tk_dtype_is_integer(dtype)) return arange_integer(b, start, step, count, dtype);
     if (dtype == TK_COMPLEX64)
-        return tkb_astype(b, iota_real(b, TK_FLOAT32, count, start, step), dtype);
-    return iota_real(b, dtype, count, start, step);
+        return tkb_astype(b, iota_real(b, TK_FLOAT32, count, start, count < 2 ? 0 : step), dtype);
+    return iota_real(b, dtype, count, start, count < 2 ? 0 : step);
 }
 
 static double rounded(tk_dtype dtype, double value) {

@@ -9,6 +9,7 @@
  * Rejected: an optimal order. It is exponential in the number of operands, and for the few that
  * occur the greedy order is the optimal one or near it. */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/build_pieces.h"
@@ -50,9 +51,12 @@ static void skip_spaces(const char **at) {
 
 static tk_status fail_character(char character) {
     if (!character) return tk_fail(TK_INVALID_ARGUMENT, "einsum: the subscripts end too early");
+    char text[8];
+    snprintf(text, sizeof text, isprint((unsigned char)character) ? "'%c'" : "0x%02x",
+             (unsigned char)character);
     return tk_fail(TK_INVALID_ARGUMENT,
-                   "einsum: unexpected character '%c', expected letters, \",\", \"->\" or \"...\"",
-                   character);
+                   "einsum: unexpected character %s, expected letters, \",\", \"->\" or \"...\"",
+                   text);
 }
 
 static tk_status read_ellipsis(const char **at, subscripts *out) {

@@ -68,13 +68,7 @@ static tk_node *whole_mask(tk_builder *b, tk_node *mask, const tk_node *q, const
     if (tk_node_is_error(mask)) return mask;
     tk_shape shape = TK_SHAPE(q->shape[0], q->shape[1], q->shape[2], k->shape[2]);
     mask = mask->dtype == TK_BOOL ? tkb_strong(b, mask) : tkb_astype(b, mask, (tk_dtype)q->dtype);
-    tk_node *whole = tkb_broadcast_to(b, mask, shape);
-    if (!tk_node_is_error(whole) || tk_node_is_error(mask)) return whole;
-    char text[160];
-    return tkb_fail(
-        b, tk_fail(TK_SHAPE_ERROR,
-                   "scaled_dot_product_attention: mask is %s, expected what broadcasts to %s",
-                   tk_text_node(mask), tk_text_shape(text, sizeof text, 4, shape.items)));
+    return tkb_fit(b, "scaled_dot_product_attention", "mask", mask, shape);
 }
 
 tk_node *tkb_scaled_dot_product_attention(tk_builder *b, tk_node *q, tk_node *k, tk_node *v,

@@ -161,12 +161,30 @@ tk_node *tkb_softplus(tk_builder *b, tk_node *a) { return tkb_logaddexp(b, a, tk
 
 /* ---- comparison within a tolerance ---- */
 
-/* A type in which a difference of two values neither wraps nor loses what the tolerance looks at.
+/* |x - y| of integers, exact: the larger less the smaller, as unsigned of the same width. */
+static tk_node *integer_distance(tk_builder *b, tk_node *x, tk_node *y) {
+    tk_dtype is_unsigned = tk_dtype_size((tk_dtype)x->dtype) == 8 ? TK_UINT64 : TK_UINT32;
+    tk_node *apart = tkb_subtract(b, tkb_maximum(b, x, y), tkb_minimum(b, x, y));
+    return tkb_astype(b, tkb_view(b, apart, is_unsigned), TK_FLOAT64);
+}
+
+static tk_dtype at_least_word(tk_dtype dtype) {
+    return tk_dtype_size(dtype) < 4 ? TK_INT32 : dtype;
+}
+
+/* |x - y| <= atol + rtol |y| for finite values, in a type that holds what the tolerance looks at.
  */
-static tk_node *comparable(tk_builder *b, tk_node *a) {
-    tk_dtype dtype = (tk_dtype)a->dtype;
-    if (tk_dtype_is_inexact(dtype)) return tkb_astype(b, a, tk_dtype_wide(dtype));
-    return tkb_astype(b, a, tk_dtype_size(dtype) < 4 ? TK_FLOAT32 : TK_FLOAT64);
+static tk_node *is_near(tk_builder *b, tk_node *x, tk_node *y, double rtol, double atol) {
+    tk_dtype dtype = (tk_dtype)x->dtype;
+    bool is_integer = !tk_dtype_is_inexact(dtype);
+    dtype = is_integer ? at_least_word(dtype) : tk_dtype_wide(dtype);
+    x = tkb_astype(b, x, dtype);
+    y = tkb_astype(b, y, dtype);
+    tk_node *distance = is_integer ? integer_distance(b, x, y) : tkb_abs(b, tkb_subtract(b, x, y));
+    tk_node *size = tkb_abs(b, is_integer ? tkb_astype(b, y, TK_FLOAT64) : y);
+    tk_node *bound = tkb_add(b, tkb_multiply(b, size, tkb_number(b, rtol)), tkb_number(b, atol));
+    tk_node *finite = tkb_logical_and(b, tkb_isfinite(b, x), tkb_isfinite(b, y));
+    return tkb_logical_and(b, finite, tkb_less_equal(b, distance, bound));
 }
 
 tk_node *tkb_isclose(tk_builder *b, tk_node *a, tk_node *other, double rtol, double atol,
@@ -174,15 +192,11 @@ tk_node *tkb_isclose(tk_builder *b, tk_node *a, tk_node *other, double rtol, dou
     tk_node *pair[] = {a, other};
     tkb_promote(b, 2, pair);
     if (!tkb_broadcast(b, "isclose", 2, pair)) return pair[0];
-    tk_node *x = comparable(b, pair[0]), *y = comparable(b, pair[1]);
-    tk_node *bound =
-        tkb_add(b, tkb_multiply(b, tkb_abs(b, y), tkb_number(b, rtol)), tkb_number(b, atol));
-    tk_node *near = tkb_less_equal(b, tkb_abs(b, tkb_subtract(b, x, y)), bound);
-    tk_node *finite = tkb_logical_and(b, tkb_isfinite(b, x), tkb_isfinite(b, y));
-    tk_node *close =
-        tkb_logical_or(b, tkb_equal(b, pair[0], pair[1]), tkb_logical_and(b, finite, near));
+    tk_node *near = is_near(b, pair[0], pair[1], rtol, atol);
+    tk_node *close = tkb_logical_or(b, tkb_equal(b, pair[0], pair[1]), near);
     if (!equal_nan) return close;
-    return tkb_logical_or(b, close, tkb_logical_and(b, tkb_isnan(b, x), tkb_isnan(b, y)));
+    tk_node *both = tkb_logical_and(b, tkb_isnan(b, pair[0]), tkb_isnan(b, pair[1]));
+    return tkb_logical_or(b, close, both);
 }
 
 tk_node *tkb_allclose(tk_builder *b, tk_node *a, tk_node *other, double rtol, double atol,

@@ -67,6 +67,9 @@ tk_status tk_slice_normalize(const char *what, const tk_node *a, tk_axes start, 
 /* Integer indices into an axis of `length`, negative ones counted from the end. */
 tk_node *tkb_wrap_index(tk_builder *b, const char *what, tk_node *index, int64_t length);
 
+/* `a`, the argument `role` of the op `what`, broadcast to a shape. */
+tk_node *tkb_fit(tk_builder *b, const char *what, const char *role, tk_node *a, tk_shape shape);
+
 /* A product of lengths; TK_OVERFLOW names `what`. */
 tk_status tk_length_product(const char *what, int64_t count, const int64_t *lengths,
                             int64_t *out_product);

@@ -89,7 +89,7 @@ tk_node *tkb_addmm(tk_builder *b, tk_node *c, tk_node *a, tk_node *other, double
     tkb_promote(b, 3, nodes);
     tk_node *product = scaled(b, matmul(b, "addmm", nodes[1], nodes[2]), alpha);
     if (tk_node_is_error(product)) return product;
-    tk_node *addend = tkb_broadcast_to(b, nodes[0], tk_node_shape(product));
+    tk_node *addend = tkb_fit(b, "addmm", "c", nodes[0], tk_node_shape(product));
     return tkb_add(b, product, scaled(b, addend, beta));
 }
 

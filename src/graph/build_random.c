@@ -125,7 +125,8 @@ tk_node *tkb_random_normal(tk_builder *b, tk_shape shape, tk_dtype dtype, double
                            tk_node *key) {
     TKB_TRY(b, check_draw("random_normal", key, shape, dtype));
     tk_node *quantile = tkb_astype(b, tkb_erfinv(b, symmetric(b, key, shape, dtype)), dtype);
-    return place(b, quantile, dtype, sqrt(2) * scale, loc);
+    double factor = value_in(b, dtype, sqrt(2)) * value_in(b, dtype, scale);
+    return place(b, quantile, dtype, factor, loc);
 }
 
 tk_node *tkb_random_laplace(tk_builder *b, tk_shape shape, tk_dtype dtype, double loc, double scale,
@@ -172,7 +173,8 @@ tk_node *tkb_random_bernoulli(tk_builder *b, tk_node *p, tk_shape shape, tk_node
     if (shape.count < 0) shape = tk_node_shape(p);
     TKB_TRY(b, tk_shape_check("random_bernoulli", shape));
     tk_node *threshold = tkb_multiply(b, tkb_strong(b, p), tkb_const(b, TK_FLOAT32, 0x1p32));
-    return tkb_less(b, tkb_random_bits(b, key, shape, 4), tkb_broadcast_to(b, threshold, shape));
+    return tkb_less(b, tkb_random_bits(b, key, shape, 4),
+                    tkb_fit(b, "random_bernoulli", "p", threshold, shape));
 }
 
 static bool holds(tk_dtype dtype, int64_t value) {

@@ -311,6 +311,21 @@ tk_node *tkb_flip(tk_builder *b, tk_node *a, tk_axes axes) {
     return tkb_box(b, a, &start, &step, &counts);
 }
 
+/* ---- broadcasting ---- */
+
+tk_node *tkb_fit(tk_builder *b, const char *what, const char *role, tk_node *a, tk_shape shape) {
+    if (tk_node_is_error(a)) return a;
+    int64_t lead = shape.count - a->rank;
+    bool fits = lead >= 0;
+    for (int i = 0; fits && i < a->rank; i++)
+        fits = a->shape[i] == 1 || a->shape[i] == shape.items[lead + i];
+    if (fits) return tkb_broadcast_to(b, a, shape);
+    char text[160];
+    return tkb_fail(b, tk_fail(TK_SHAPE_ERROR, "%s: %s is %s, expected what broadcasts to %s", what,
+                               role, tk_text_node(a),
+                               tk_text_shape(text, sizeof text, shape.count, shape.items)));
+}
+
 /* ---- contiguous, view, stop_gradient ---- */
 
 tk_node *tkb_contiguous(tk_builder *b, tk_node *a) {
