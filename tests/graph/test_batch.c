@@ -592,6 +592,99 @@ static void own_rules_replace_the_plain_results(void **state) {
     close_fixture(&f);
 }
 
+/* ---- streams and memory ---- */
+
+typedef struct streamed {
+    tk_context *ctx;
+    tk_stream_id stream;
+} streamed;
+
+static tk_status on_a_stream(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    (void)n_args;
+    const streamed *s = self;
+    tk_stream_id before = tk_stream_use(s->ctx, s->stream);
+    tk_array sine = tk_sin(args[0]);
+    tk_stream_use(s->ctx, before);
+    return tk_arrays_push(results, tk_cos(sine));
+}
+
+static void nodes_stay_on_their_streams(void **state) {
+    (void)state;
+    fixture f = open_fixture();
+    streamed s = {.ctx = f.ctx};
+    assert_ok(tk_stream_new(f.ctx, &s.stream));
+    tk_array x = random_floats(&f, TK_SHAPE(BATCH, 4), false);
+    tk_arrays got = {0};
+    assert_ok(tk_vmap(f.ctx, on_a_stream, &s, &x, 1, NULL, NULL, &got));
+    assert_true(prints(got.items[0], "= sin@1 ") && prints(got.items[0], "= cos %"));
+    assert_true(agree(got.items[0], tk_cos(tk_sin(x)), TK_TOL_ULP));
+    tk_arrays_clear(&got);
+    close_fixture(&f);
+}
+
+static void no_storage(tk_node *node) { node->storage = NULL; }
+
+typedef struct rewriting {
+    tk_node *wrt[OP_CASE_INPUTS], *batches[OP_CASE_INPUTS], *outputs[OP_CASE_INPUTS];
+    bool batched[OP_CASE_INPUTS];
+    size_t n_outputs;
+} rewriting;
+
+/* The case on placeholders of an open transform, and a batch for each of them. */
+static void prepare(tk_builder *b, const op_case *c, uint32_t trace, rewriting *r) {
+    for (int i = 0; i < c->n_inputs; i++) {
+        r->wrt[i] = new_placeholder(b, c->inputs[i].dtype, c->inputs[i].shape);
+        r->wrt[i]->trace = trace;
+        r->batches[i] = new_placeholder(b, c->inputs[i].dtype, with_axis(c->inputs[i].shape, 0));
+        r->batched[i] = true;
+    }
+    tk_node *node = tkb_node(b, c->op, (size_t)c->n_inputs, r->wrt, c->attrs);
+    r->n_outputs = node->n_outputs;
+    for (uint32_t i = 0; i < node->n_outputs; i++) r->outputs[i] = tkb_output(b, node, (int)i);
+}
+
+/* With the n-th allocation failing, for every n; each attempt starts without the nodes of the last.
+ */
+static void check_without_memory(tk_graph *graph, const op_case *c, const rewriting *r) {
+    tk_status status = TK_OUT_OF_MEMORY;
+    for (int64_t n = 1; status != TK_OK; n++) {
+        tk_builder b;
+        tk_node *results[OP_CASE_INPUTS];
+        bool batched[OP_CASE_INPUTS];
+        tk_builder_open(&b, graph, 0);
+        tk_alloc_fail_after(n);
+        status = tk_batch_run(&b, BATCH, (size_t)c->n_inputs, r->wrt, r->batches, r->batched,
+                              r->n_outputs, r->outputs, results, batched);
+        tk_alloc_fail_after(0);
+        if (status != TK_OK && status != TK_OUT_OF_MEMORY)
+            print_error("%s: %s\n", tk_op_name(c->op), tk_error_message());
+        assert_true(status == TK_OK || status == TK_OUT_OF_MEMORY);
+        tk_builder_close(&b);
+    }
+}
+
+static void every_rule_survives_without_memory(void **state) {
+    (void)state;
+    for (size_t i = 0; i < op_case_count(); i++) {
+        const op_case *c = op_case_at(i);
+        if (c->n_inputs == 0) continue;
+        tk_graph graph;
+        tk_builder b;
+        uint32_t trace;
+        rewriting r = {0};
+        assert_ok(tk_graph_init(&graph, no_storage));
+        tk_graph_lock(&graph);
+        assert_ok(tk_trace_open(&graph, &trace));
+        tk_builder_open(&b, &graph, 0);
+        prepare(&b, c, trace, &r);
+        check_without_memory(&graph, c, &r);
+        tk_builder_close(&b);
+        assert_int_equal(graph.n_nodes, 1);
+        tk_graph_unlock(&graph);
+        tk_graph_deinit(&graph);
+    }
+}
+
 /* ---- refusals ---- */
 
 static tk_status identity(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
@@ -651,6 +744,8 @@ int main(void) {
         cmocka_unit_test(deep_graphs_are_batched),
         cmocka_unit_test(keys_draw_as_they_do_alone),
         cmocka_unit_test(own_rules_replace_the_plain_results),
+        cmocka_unit_test(nodes_stay_on_their_streams),
+        cmocka_unit_test(every_rule_survives_without_memory),
         cmocka_unit_test(what_cannot_be_mapped_is_refused),
     };
     return cmocka_run_group_tests_name("batching", tests, NULL, NULL);
