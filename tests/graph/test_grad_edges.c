@@ -4,6 +4,7 @@
 #include "support/arrays.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/alloc.h"
@@ -63,7 +64,7 @@ static tk_array f_slice_max(const tk_array *x) {
 }
 
 static const edge edges[] = {
-    {"abs", f_abs, 1, 4, {{0.0f, -0.0f, INF, -2}}, {{0, 0, 1, -1}}},
+    {"abs", f_abs, 1, 4, {{0.0f, -0.0f, INF, NAN}}, {{0, 0, 1, NAN}}},
     {"maximum, ties", f_maximum, 2, 2, {{1, 2}, {1, 3}}, {{0, 0}, {1, 1}}},
     {"maximum, NaN", f_maximum, 2, 2, {{NAN, 2}, {1, NAN}}, {{0, 0}, {0, 0}}},
     {"minimum, ties", f_minimum, 2, 2, {{1, 2}, {1, 3}}, {{0, 1}, {1, 0}}},
@@ -170,6 +171,61 @@ static void blind_row_has_no_gradient(void **state) {
     tk_arrays_clear(&values);
     tk_arrays_clear(&gradients);
     tk_scope_close(scope);
+    tk_context_release(context);
+}
+
+/* ---- arrays without elements ---- */
+
+static tk_array f_sum(const tk_array *x) { return tk_sum(x[0], TK_AXES(1), false); }
+static tk_array f_softmax(const tk_array *x) { return tk_softmax(x[0], TK_AXES(-1)); }
+static tk_array f_scan(const tk_array *x) { return tk_cumprod(x[0], 1, true, false); }
+static tk_array f_running_max(const tk_array *x) { return tk_cummax(x[0], 1, false, true); }
+static tk_array f_running_lse(const tk_array *x) { return tk_logcumsumexp(x[0], 1, false, false); }
+static tk_array f_sorted(const tk_array *x) { return tk_sort(x[0], 1); }
+static tk_array f_product(const tk_array *x) {
+    return tk_matmul(x[0], tk_transpose(x[0], TK_ALL_AXES));
+}
+static tk_array f_rows(const tk_array *x) {
+    return tk_take(x[0], tk_zeros(tk_array_context(x[0]), TK_SHAPE(0), TK_INT32), 0);
+}
+static tk_array f_norm(const tk_array *x) { return tk_rms_norm(x[0], TK_NO_ARRAY, 1e-5); }
+static tk_array f_all_prod(const tk_array *x) { return tk_prod(x[0], TK_ALL_AXES, false); }
+static tk_array f_all_lse(const tk_array *x) { return tk_logsumexp(x[0], TK_ALL_AXES, false); }
+
+static tk_status call_plain(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    tk_array (*function)(const tk_array *args);
+    memcpy(&function, self, sizeof function);
+    (void)n_args;
+    return tk_arrays_push(results, function(args));
+}
+
+static void differentiate_empty(tk_context *context, void *function, tk_shape shape) {
+    tk_scope scope = tk_scope_open(context);
+    tk_arrays plain = {0}, values = {0}, out = {0};
+    tk_array x = tk_ones(context, shape, TK_FLOAT32);
+    assert_ok(call_plain(function, &x, 1, &plain));
+    tk_array ones = tk_ones_like(plain.items[0]);
+    assert_ok(tk_vjp(context, call_plain, function, &x, 1, &ones, 1, &values, &out));
+    assert_ok(tk_jvp(context, call_plain, function, &x, 1, &x, &values, &out));
+    assert_ok(tk_eval_all(out.items, out.count));
+    assert_int_equal(tk_array_size(out.items[0]), 0);
+    assert_int_equal(tk_array_size(out.items[1]), tk_array_size(ones));
+    tk_arrays_clear(&plain);
+    tk_arrays_clear(&values);
+    tk_arrays_clear(&out);
+    tk_scope_close(scope);
+}
+
+static void empty_arrays_have_gradients(void **state) {
+    (void)state;
+    tk_array (*functions[])(const tk_array *) = {
+        f_sum,     f_softmax, f_scan, f_running_max, f_running_lse, f_sorted,
+        f_product, f_rows,    f_norm, f_all_prod,    f_all_lse};
+    tk_context *context = make_context();
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        differentiate_empty(context, &functions[i], TK_SHAPE(2, 0));
+        differentiate_empty(context, &functions[i], TK_SHAPE(0, 3));
+    }
     tk_context_release(context);
 }
 
@@ -322,6 +378,7 @@ int main(void) {
                                              .test_func = edge_is_right,
                                              .initial_state = (void *)(uintptr_t)&edges[i]};
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(blind_row_has_no_gradient);
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(empty_arrays_have_gradients);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(deep_graphs_need_no_stack);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(transposed_rules_cost_the_same_each);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(gradients_have_the_operand_dtype);
