@@ -336,15 +336,30 @@ static tk_status fail_undecided(const problem *p, const obstacle *stop) {
                    (long long)ENUMERATE_LIMIT);
 }
 
-tk_status tk_compose_exactly(const tk_digits *digits, tk_part b, uint32_t basis,
-                             tk_pieces *pieces) {
-    TK_TRY(check_decidable(digits, b, basis));
+/* A last leaf of unknown extent was left apart by coalesce; if it continues the one before it there
+ * is no boundary between them, and the two are one unbounded digit. */
+static void merge_tail(tk_digits *digits) {
+    int last = digits->count - 1;
+    tk_term before = digits->leaf[last - 1].stride, here = digits->leaf[last].stride;
+    int64_t next;
+    if (before.basis != here.basis ||
+        tk_mul_overflow_i64(digits->leaf[last - 1].shape.value, before.value, &next) ||
+        next != here.value)
+        return;
+    digits->count--;
+}
+
+tk_status tk_compose_exactly(const tk_digits *given, tk_part b, uint32_t basis, tk_pieces *pieces) {
+    TK_TRY(check_decidable(given, b, basis));
+    tk_digits digits = *given;
     problem p;
     obstacle stop;
-    load_problem(digits, b, basis, pieces, &p);
+    merge_tail(&digits);
+    load_problem(&digits, b, basis, pieces, &p);
     TK_TRY(split_free(&p, &stop));
     if (!stop.found) return TK_OK;
-    if (!carries_show(digits)) return can_enumerate(&p) ? enumerate(&p) : fail_undecided(&p, &stop);
+    if (!carries_show(&digits))
+        return can_enumerate(&p) ? enumerate(&p) : fail_undecided(&p, &stop);
     if (stop.leaf >= 0) return refuse_break(&p, stop.leaf, stop.w, stop.t, stop.rest);
     int64_t digit[TK_LAYOUT_MAX_LEAVES];
     for (int i = 0; i < p.leaves; i++) digit[i] = p.n[i] - 1;

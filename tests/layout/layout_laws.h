@@ -888,6 +888,81 @@ static void law_compatible(void **state) {
     }
 }
 
+/* -- Dynamic leaves -- */
+
+/* Forgets a number but for one of its divisors. */
+static void forget(layout_rng *rng, tk_term *term) {
+    int64_t value = term->value, divisor = 1;
+    for (int tries = 0; tries < 3; tries++) {
+        int64_t candidate = 1 + rng_below(rng, 8);
+        if (value % candidate == 0 && candidate > divisor) divisor = candidate;
+    }
+    if (value > 0) *term = tk_term_dynamic(TK_TERM_I32, divisor);
+}
+
+static void forget_some(layout_rng *rng, tk_layout *layout) {
+    int leaf = rng_below(rng, layout->leaf_count);
+    if (rng_below(rng, 3))
+        forget(rng, &layout->leaf[leaf].shape);
+    else
+        forget(rng, &layout->leaf[leaf].stride);
+}
+
+/* Could the dynamic result be this one, once its leaves are known? */
+static bool could_be(const tk_layout *dynamic, const tk_layout *known) {
+    for (int i = 0; i < known->leaf_count; i++)
+        for (int part = 0; part < 2; part++) {
+            tk_term x = part ? dynamic->leaf[i].stride : dynamic->leaf[i].shape;
+            tk_term y = part ? known->leaf[i].stride : known->leaf[i].shape;
+            if (part && known->leaf[i].shape.value == 1) continue;
+            if (x.kind == TK_TERM_STATIC ? x.value != y.value : y.value % x.value != 0)
+                return false;
+        }
+    return true;
+}
+
+/* What is answered without a number is answered with it, and alike. */
+static void law_dynamic(void **state) {
+    (void)state;
+    int answered = 0, alike = 0, open = 0;
+    FOR_CASES(27) {
+        tk_layout a, b, dynamic_a, dynamic_b, r, known;
+        random_layout(&rng, pick_limit(&rng), &a);
+        random_right(&rng, &a, &b);
+        if (rng_below(&rng, 2)) random_tile(&rng, &b);
+        dynamic_a = a;
+        dynamic_b = b;
+        forget_some(&rng, rng_below(&rng, 2) ? &dynamic_a : &dynamic_b);
+        int op = rng_below(&rng, 4);
+        tk_status status = TK_OK, truth = TK_OK;
+        if (op == 0) {
+            status = tk_layout_composition(&dynamic_a, &dynamic_b, &r);
+            truth = tk_layout_composition(&a, &b, &known);
+        } else if (op == 1) {
+            status = tk_layout_logical_divide(&dynamic_a, &b, &r);
+            truth = tk_layout_logical_divide(&a, &b, &known);
+        } else if (op == 2) {
+            status = tk_layout_complement(&dynamic_b, tk_term_int(100), &r);
+            truth = tk_layout_complement(&b, tk_term_int(100), &known);
+        } else {
+            status = tk_layout_coalesce(&dynamic_a, NULL, &r);
+            truth = tk_layout_coalesce(&a, NULL, &known);
+        }
+        open += status != TK_OK && truth == TK_OK;
+        if (status != TK_OK) continue;
+        answered++;
+        EXPECT(truth == TK_OK, "operation %d on %s, %s = %s, but not on %s, %s", op,
+               show(&dynamic_a).text, show(&dynamic_b).text, show(&r).text, show(&a).text,
+               show(&b).text);
+        if (r.node_count != known.node_count || memcmp(r.node, known.node, r.node_count)) continue;
+        alike++;
+        EXPECT(could_be(&r, &known), "operation %d on %s, %s = %s, but with numbers %s", op,
+               show(&dynamic_a).text, show(&dynamic_b).text, show(&r).text, show(&known).text);
+    }
+    EXPECT(answered > LAW_CASES / 4 && alike > answered / 2, "%d answered, %d alike, %d open",
+           answered, alike, open);
+}
+
 static int run_laws(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(law_coalesce),      cmocka_unit_test(law_coalesce_by_mode),
@@ -903,6 +978,7 @@ static int run_laws(void) {
         cmocka_unit_test(law_partition),     cmocka_unit_test(law_thread_values),
         cmocka_unit_test(law_swizzle),       cmocka_unit_test(law_text),
         cmocka_unit_test(law_ordered),       cmocka_unit_test(law_compatible),
+        cmocka_unit_test(law_dynamic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
