@@ -124,38 +124,50 @@ static void fade_rows(const tile_buffers *buffers, int64_t rows) {
     }
 }
 
-static void scores_of_tile(const tk_attention_args *args, const float *k, int64_t k_stride,
-                           int64_t keys, const tile_buffers *buffers) {
-    tk_attention_product(keys, buffers->width, args->head_dim, k, k_stride, 1, buffers->q,
-                         buffers->width, buffers->scores, buffers->width, 0.0f);
+static void tile_scores(const tk_attention_group *group, int64_t first, int64_t rows, int64_t key,
+                        int64_t keys, const tile_buffers *buffers) {
+    int64_t stride, width = buffers->width;
+    const float *k = keys_of(group, key, keys, buffers, &stride);
+    tk_attention_product(keys, width, group->args->head_dim, k, stride, 1, buffers->q, width,
+                         buffers->scores, width, 0.0f);
+    tk_attention_mask_tile(group, first, rows, key, keys, buffers->scores, width, 1);
+    tk_vec_table_get()->softmax_columns(buffers->scores, keys, width, buffers->max, buffers->sum,
+                                        buffers->fade);
 }
-static void scores_of_few(const tk_attention_args *args, const float *k, int64_t k_stride,
-                          int64_t keys, int64_t rows, const tile_buffers *buffers) {
-    float dots[TK_TILE_KEYS];
-    memset(buffers->scores, 0, (size_t)(keys * buffers->width) * sizeof(float));
-    for (int64_t i = 0; i < rows; i++) {
-        tk_vec_table_get()->dot_rows(buffers->q + i * args->head_dim, k, k_stride, keys,
-                                     args->head_dim, dots);
-        for (int64_t j = 0; j < keys; j++) buffers->scores[j * buffers->width + i] = dots[j];
-    }
+
+/* One row of scores that lie in a row: the step of online softmax that softmax_columns does. */
+static void softmax_row(float *scores, int64_t keys, float *max, float *sum, float *fade) {
+    const tk_vec_table *table = tk_vec_table_get();
+    float best = table->block_f32[TK_VEC_RMAX](scores, keys);
+    best = *max > best || *max != *max ? *max : best;
+    float shift = best == -INFINITY ? 0.0f : best;
+    *fade = expf(*max - shift);
+    *sum = *sum * *fade + table->exp_shifted(scores, shift, scores, keys);
+    *max = best;
+}
+
+static void few_scores(const tk_attention_group *group, int64_t first, int64_t rows, int64_t key,
+                       int64_t keys, const tile_buffers *buffers) {
+    int64_t stride, dim = group->args->head_dim;
+    const float *k = keys_of(group, key, keys, buffers, &stride);
+    for (int64_t i = 0; i < rows; i++)
+        tk_vec_table_get()->dot_rows(buffers->q + i * dim, k, stride, keys, dim,
+                                     buffers->scores + i * TK_TILE_KEYS);
+    tk_attention_mask_tile(group, first, rows, key, keys, buffers->scores, 1, TK_TILE_KEYS);
+    for (int64_t i = 0; i < rows; i++)
+        softmax_row(buffers->scores + i * TK_TILE_KEYS, keys, &buffers->max[i], &buffers->sum[i],
+                    &buffers->fade[i]);
 }
 
 static void tile_of_keys(const tk_attention_group *group, int64_t first, int64_t rows, int64_t key,
                          int64_t keys, const tile_buffers *buffers) {
-    const tk_attention_args *args = group->args;
-    int64_t k_stride, v_stride, width = buffers->width;
-    const float *k = keys_of(group, key, keys, buffers, &k_stride);
-    if (rows > FEW_ROWS)
-        scores_of_tile(args, k, k_stride, keys, buffers);
-    else
-        scores_of_few(args, k, k_stride, keys, rows, buffers);
-    tk_attention_mask_tile(group, first, rows, key, keys, buffers->scores, width);
-    tk_vec_table_get()->softmax_columns(buffers->scores, keys, width, buffers->max, buffers->sum,
-                                        buffers->fade);
+    bool few = rows <= FEW_ROWS;
+    int64_t stride, row_step = few ? TK_TILE_KEYS : 1, key_step = few ? 1 : buffers->width;
+    (few ? few_scores : tile_scores)(group, first, rows, key, keys, buffers);
     fade_rows(buffers, rows);
-    const float *v = values_of(group, key, keys, buffers, &v_stride);
-    tk_attention_product(rows, buffers->value_width, keys, buffers->scores, 1, width, v, v_stride,
-                         buffers->out, buffers->value_width, 1.0f);
+    const float *v = values_of(group, key, keys, buffers, &stride);
+    tk_attention_product(rows, buffers->value_width, keys, buffers->scores, row_step, key_step, v,
+                         stride, buffers->out, buffers->value_width, 1.0f);
 }
 
 static void store_rows(const attention_job *job, const tk_attention_group *group, int64_t first,

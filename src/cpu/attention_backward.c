@@ -128,7 +128,7 @@ static void tile_gradients(const tk_attention_group *group, int64_t first, int64
     float *q = b->q + first * b->width, *dout = b->dout + first * b->value_width;
     tk_attention_product(keys, span, args->head_dim, b->k, b->width, 1,
                          b->q_transposed + first * b->width, span, b->scores, span, 0.0f);
-    tk_attention_mask_tile(group, first, rows, key, keys, b->scores, span);
+    tk_attention_mask_tile(group, first, rows, key, keys, b->scores, span, 1);
     tk_attention_product(keys, span, args->value_dim, b->v, b->value_width, 1,
                          b->dout_transposed + first * b->value_width, span, b->dscores, span, 0.0f);
     tk_vec_table_get()->softmax_columns_backward(b->scores, b->dscores, keys, span, b->lse + first,
@@ -160,8 +160,8 @@ static void group_gradients(const backward_job *job, const tk_attention_group *g
         load_keys(group, key, keys, b);
         for (int64_t first = 0; first < group->rows; first += TK_TILE_ROWS) {
             int64_t rows = least(group->rows - first, TK_TILE_ROWS);
-            if (tk_attention_key_limit(group, first, rows) > key)
-                tile_gradients(group, first, key, keys, b);
+            int64_t seen = tk_attention_key_limit(group, first, rows) - key;
+            if (seen > 0) tile_gradients(group, first, key, least(keys, seen), b);
         }
         int64_t index = (group->batch * args->kv_heads + group->kv_head) * args->k_length + key;
         store(args, job->dk, index, b->dk, b->width, keys, args->head_dim);

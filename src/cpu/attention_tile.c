@@ -66,20 +66,21 @@ void tk_attention_transpose(const float *x, int64_t stride, int64_t rows, int64_
 }
 
 static void mask_causal(const tk_attention_group *group, int64_t first, int64_t rows, int64_t key,
-                        int64_t keys, float *s, int64_t width) {
+                        int64_t keys, float *s, int64_t key_step, int64_t row_step) {
     for (int64_t i = 0; i < rows; i++) {
         int64_t from = causal_limit(group->args, first + i) - key;
-        for (int64_t j = from < 0 ? 0 : from; j < keys; j++) s[j * width + i] = -INFINITY;
+        for (int64_t j = from < 0 ? 0 : from; j < keys; j++)
+            s[j * key_step + i * row_step] = -INFINITY;
     }
 }
 
-static void mask_bool(const uint8_t *mask, int64_t stride, int64_t keys, float *s, int64_t width) {
+static void mask_bool(const uint8_t *mask, int64_t stride, int64_t keys, float *s, int64_t step) {
     for (int64_t j = 0; j < keys; j++)
-        if (!mask[j * stride]) s[j * width] = -INFINITY;
+        if (!mask[j * stride]) s[j * step] = -INFINITY;
 }
 
 static void mask_add(tk_dtype dtype, const void *mask, int64_t stride, int64_t keys, float *s,
-                     int64_t width) {
+                     int64_t step) {
     float wide[TK_TILE_KEYS];
     if (stride == 1) {
         tk_vec_convert(dtype, TK_FLOAT32, mask, wide, keys);
@@ -87,11 +88,12 @@ static void mask_add(tk_dtype dtype, const void *mask, int64_t stride, int64_t k
         for (int64_t j = 0; j < keys; j++)
             tk_vec_convert(dtype, TK_FLOAT32, element(dtype, mask, j * stride), wide + j, 1);
     }
-    for (int64_t j = 0; j < keys; j++) s[j * width] += wide[j];
+    for (int64_t j = 0; j < keys; j++) s[j * step] += wide[j];
 }
 
 void tk_attention_mask_tile(const tk_attention_group *group, int64_t first, int64_t rows,
-                            int64_t key, int64_t keys, float *s, int64_t width) {
+                            int64_t key, int64_t keys, float *s, int64_t key_step,
+                            int64_t row_step) {
     const tk_attention_args *args = group->args;
     const int64_t *strides = args->mask_strides;
     for (int64_t i = 0; i < rows && args->mask_kind != TK_MASK_NONE; i++) {
@@ -99,12 +101,13 @@ void tk_attention_mask_tile(const tk_attention_group *group, int64_t first, int6
         int64_t at = group->batch * strides[0] + head * strides[1] +
                      (first + i) % args->q_length * strides[2] + key * strides[3];
         if (args->mask_kind == TK_MASK_BOOL)
-            mask_bool((const uint8_t *)args->mask + at, strides[3], keys, s + i, width);
+            mask_bool((const uint8_t *)args->mask + at, strides[3], keys, s + i * row_step,
+                      key_step);
         else
-            mask_add(args->dtype, element(args->dtype, args->mask, at), strides[3], keys, s + i,
-                     width);
+            mask_add(args->dtype, element(args->dtype, args->mask, at), strides[3], keys,
+                     s + i * row_step, key_step);
     }
-    if (args->causal) mask_causal(group, first, rows, key, keys, s, width);
+    if (args->causal) mask_causal(group, first, rows, key, keys, s, key_step, row_step);
 }
 
 void tk_attention_product(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,

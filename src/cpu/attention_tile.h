@@ -48,7 +48,8 @@ void tk_attention_transpose(const float *x, int64_t stride, int64_t rows, int64_
 /* Applies causal and given masks to scores s[keys][width] of keys from `key` and rows from `first`.
  */
 void tk_attention_mask_tile(const tk_attention_group *group, int64_t first, int64_t rows,
-                            int64_t key, int64_t keys, float *s, int64_t width);
+                            int64_t key, int64_t keys, float *s, int64_t key_step,
+                            int64_t row_step);
 
 /* c[m, n] = a b + beta c; n a multiple of the tile width (TK_COLUMN_WIDTH is one). */
 void tk_attention_product(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,

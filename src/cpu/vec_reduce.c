@@ -102,83 +102,79 @@ static double segment_f64(tk_vec_reduce_op op, const double *x, int64_t count) {
 }
 
 /* Integers accumulate in 64 bits: sums and products modulo 2^64, of which the low bits are right
- * for every narrower result. */
-#define INTEGER_ROW(name, type, result)                                                            \
-    static void name(tk_vec_reduce_op op, const type *x, int64_t count, int64_t step,              \
-                     result *out) {                                                                \
-        uint64_t sum = op == TK_VEC_PROD;                                                          \
-        result best = *out;                                                                        \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            result value = x[i * step];                                                            \
-            switch (op) {                                                                          \
-            case TK_VEC_SUM:                                                                       \
-                sum += (uint64_t)value;                                                            \
-                break;                                                                             \
-            case TK_VEC_PROD:                                                                      \
-                sum *= (uint64_t)value;                                                            \
-                break;                                                                             \
-            case TK_VEC_SUMSQ:                                                                     \
-                sum += (uint64_t)value * (uint64_t)value;                                          \
-                break;                                                                             \
-            case TK_VEC_RMAX:                                                                      \
-                best = value > best ? value : best;                                                \
-                break;                                                                             \
-            default:                                                                               \
-                best = value < best ? value : best;                                                \
-                break;                                                                             \
-            }                                                                                      \
+ * for every narrower result. out[c * out_step] takes in rows x columns elements; a row is reduced
+ * to one result with out_step 0, and rows are added up with out_step 1. */
+#define EACH(expression)                                                                           \
+    for (int64_t r = 0; r < rows; r++)                                                             \
+        for (int64_t c = 0; c < columns; c++) {                                                    \
+            uint64_t *to = out + c * out_step, value = (uint64_t)x[r * stride + c];                \
+            *to = (expression);                                                                    \
         }                                                                                          \
-        *out = op == TK_VEC_RMAX || op == TK_VEC_RMIN ? best : (result)sum;                        \
+    break;
+#define INTEGERS(name, type, result)                                                               \
+    static void name(tk_vec_reduce_op op, const type *x, int64_t rows, int64_t columns,            \
+                     int64_t stride, uint64_t *out, int64_t out_step) {                            \
+        switch (op) {                                                                              \
+        case TK_VEC_SUM:                                                                           \
+            EACH(*to + value)                                                                      \
+        case TK_VEC_PROD:                                                                          \
+            EACH(*to *value)                                                                       \
+        case TK_VEC_SUMSQ:                                                                         \
+            EACH(*to + value * value)                                                              \
+        case TK_VEC_RMAX:                                                                          \
+            EACH((result)value > (result)*to ? value : *to)                                        \
+        default:                                                                                   \
+            EACH((result)value < (result)*to ? value : *to)                                        \
+        }                                                                                          \
     }
-INTEGER_ROW(integer_u8, uint8_t, uint64_t)
-INTEGER_ROW(integer_u16, uint16_t, uint64_t)
-INTEGER_ROW(integer_u32, uint32_t, uint64_t)
-INTEGER_ROW(integer_u64, uint64_t, uint64_t)
-INTEGER_ROW(integer_i8, int8_t, int64_t)
-INTEGER_ROW(integer_i16, int16_t, int64_t)
-INTEGER_ROW(integer_i32, int32_t, int64_t)
-INTEGER_ROW(integer_i64, int64_t, int64_t)
+INTEGERS(integer_u8, uint8_t, uint64_t)
+INTEGERS(integer_u16, uint16_t, uint64_t)
+INTEGERS(integer_u32, uint32_t, uint64_t)
+INTEGERS(integer_u64, uint64_t, uint64_t)
+INTEGERS(integer_i8, int8_t, int64_t)
+INTEGERS(integer_i16, int16_t, int64_t)
+INTEGERS(integer_i32, int32_t, int64_t)
+INTEGERS(integer_i64, int64_t, int64_t)
 
-static uint64_t greatest_unsigned(tk_dtype dtype) {
-    return dtype == TK_BOOL ? 1 : UINT64_MAX >> (64 - 8 * tk_dtype_size(dtype));
+/* The result of nothing, as 64 bits. */
+static uint64_t integer_identity(tk_vec_reduce_op op, tk_dtype dtype) {
+    bool is_signed = tk_dtype_kind(dtype) == TK_KIND_SIGNED;
+    int unused = 64 - 8 * (int)tk_dtype_size(dtype);
+    int64_t greatest = INT64_MAX >> unused;
+    if (op == TK_VEC_RMAX) return is_signed ? (uint64_t)(-greatest - 1) : 0;
+    if (op != TK_VEC_RMIN) return op == TK_VEC_PROD;
+    if (dtype == TK_BOOL) return 1;
+    return is_signed ? (uint64_t)greatest : UINT64_MAX >> unused;
 }
 
-/* Reduces `count` elements `step` apart; starts from the identity of RMAX and RMIN. */
-static void reduce_integers(tk_vec_reduce_op op, tk_dtype dtype, const void *x, int64_t count,
-                            int64_t step, void *out) {
-    uint64_t *natural = out;
-    int64_t *integer = out;
-    if (tk_dtype_kind(dtype) == TK_KIND_SIGNED) {
-        int64_t greatest = INT64_MAX >> (64 - 8 * tk_dtype_size(dtype));
-        *integer = op == TK_VEC_RMAX ? -greatest - 1 : greatest;
-    } else {
-        *natural = op == TK_VEC_RMAX ? 0 : greatest_unsigned(dtype);
-    }
+static void reduce_integers(tk_vec_reduce_op op, tk_dtype dtype, const void *x, int64_t rows,
+                            int64_t columns, int64_t stride, uint64_t *out, int64_t out_step) {
+    for (int64_t c = 0; c < (out_step ? columns : 1); c++) out[c] = integer_identity(op, dtype);
     switch (dtype) {
     case TK_BOOL:
     case TK_UINT8:
-        integer_u8(op, x, count, step, natural);
+        integer_u8(op, x, rows, columns, stride, out, out_step);
         break;
     case TK_UINT16:
-        integer_u16(op, x, count, step, natural);
+        integer_u16(op, x, rows, columns, stride, out, out_step);
         break;
     case TK_UINT32:
-        integer_u32(op, x, count, step, natural);
+        integer_u32(op, x, rows, columns, stride, out, out_step);
         break;
     case TK_UINT64:
-        integer_u64(op, x, count, step, natural);
+        integer_u64(op, x, rows, columns, stride, out, out_step);
         break;
     case TK_INT8:
-        integer_i8(op, x, count, step, integer);
+        integer_i8(op, x, rows, columns, stride, out, out_step);
         break;
     case TK_INT16:
-        integer_i16(op, x, count, step, integer);
+        integer_i16(op, x, rows, columns, stride, out, out_step);
         break;
     case TK_INT32:
-        integer_i32(op, x, count, step, integer);
+        integer_i32(op, x, rows, columns, stride, out, out_step);
         break;
     case TK_INT64:
-        integer_i64(op, x, count, step, integer);
+        integer_i64(op, x, rows, columns, stride, out, out_step);
         break;
     default:
         assert(false);
@@ -213,7 +209,8 @@ static void row_segments(void *arg, int64_t begin, int64_t end, int worker) {
         } else if (tk_dtype_is_float(job->dtype)) {
             ((float *)job->partial)[task] = segment_f32(job->op, job->dtype, x, count);
         } else {
-            reduce_integers(job->op, job->dtype, x, count, 1, (uint64_t *)job->partial + task);
+            reduce_integers(job->op, job->dtype, x, 1, count, 0, (uint64_t *)job->partial + task,
+                            0);
         }
     }
 }
@@ -365,9 +362,9 @@ static void outer_tasks(void *arg, int64_t begin, int64_t end, int worker) {
 static void outer_integers(void *arg, int64_t begin, int64_t end, int worker) {
     const reduction *job = arg;
     (void)worker;
-    for (int64_t c = begin; c < end; c++)
+    for (int64_t c = begin; c < end; c += TILE)
         reduce_integers(job->op, job->dtype, element(job->x, c, job->dtype), job->rows,
-                        job->row_stride, (uint64_t *)job->out + c);
+                        least(end - c, TILE), job->row_stride, (uint64_t *)job->out + c, 1);
 }
 
 tk_status tk_reduce_outer(tk_vec_reduce_op op, tk_dtype dtype, const void *x, int64_t rows,
@@ -380,6 +377,7 @@ tk_status tk_reduce_outer(tk_vec_reduce_op op, tk_dtype dtype, const void *x, in
         return TK_OK;
     }
     size_t bytes = (size_t)columns * result_bytes(dtype);
+    if (columns == 0) return TK_OK;
     if (segments > 1) job.partial = tk_malloc((size_t)segments * bytes);
     if (!job.partial)
         return tk_fail(TK_OUT_OF_MEMORY, "no memory to reduce %lld columns", (long long)columns);

@@ -136,13 +136,13 @@ static void argbest_rows(void *arg, int64_t begin, int64_t end, int worker) {
 
 void tk_argmax_rows(tk_dtype dtype, const void *x, int64_t rows, int64_t columns,
                     int64_t row_stride, int64_t *out) {
-    assert(columns >= 1 && dtype != TK_COMPLEX64);
+    assert((columns >= 1 || rows == 0) && dtype != TK_COMPLEX64);
     row_job job = {dtype, x, NULL, row_stride, out, 1, columns, false};
     for_rows(rows, columns, argbest_rows, &job);
 }
 void tk_argmin_rows(tk_dtype dtype, const void *x, int64_t rows, int64_t columns,
                     int64_t row_stride, int64_t *out) {
-    assert(columns >= 1 && dtype != TK_COMPLEX64);
+    assert((columns >= 1 || rows == 0) && dtype != TK_COMPLEX64);
     row_job job = {dtype, x, NULL, row_stride, out, 1, columns, true};
     for_rows(rows, columns, argbest_rows, &job);
 }
