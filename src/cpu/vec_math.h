@@ -69,8 +69,8 @@ TK_INLINE vf vf_log(vf x) {
                               0x1.deb356p-4f,  -0x1.d658d6p-4f, 0x1.1d8bdep-4f};
     vi subnormal = x < 0x1p-126f;
     vf scaled = vf_select(subnormal, x * 0x1p23f, x);
-    vi exponent = ((vi)scaled - 0x3f3504f3) >> 23;
-    vf f = (vf)((vi)scaled - (exponent << 23)) - 1.0f;
+    vi exponent = (vi)((vu)scaled - 0x3f3504f3u) >> 23; /* unsigned: -0.0 wraps */
+    vf f = (vf)((vu)scaled - ((vu)exponent << 23)) - 1.0f;
     vf e = vi_to_vf(exponent + (subnormal & -23));
     vf square = f * f;
     vf tail = vf_madd(square * f, vf_poly(f, q, 9), e * -0x1.bd0106p-13f);
@@ -131,8 +131,8 @@ TK_INLINE vd vd_exp(vd x) {
 TK_INLINE vd vd_log_positive(vd x) {
     static const double q[] = {0x1.5555555565b79p-1, 0x1.999998c274ac1p-2, 0x1.24932aa973ab3p-2,
                                0x1.c67782e2784dbp-3, 0x1.8ccca60fd05f5p-3};
-    vl bits = (vl)x - 0x3fe6a09e667f3bcd;
-    vl exponent = (vl)((vul)(bits + ((int64_t)1023 << 52)) >> 52) | (int64_t)0x4330000000000000;
+    vl bits = (vl)((vul)x - 0x3fe6a09e667f3bcdu); /* unsigned: lanes that do not count wrap */
+    vl exponent = (vl)(((vul)bits + ((uint64_t)1023 << 52)) >> 52) | (int64_t)0x4330000000000000;
     vd e = (vd)exponent - (0x1p52 + 1023.0);
     vl fraction = (bits & (int64_t)0x000fffffffffffff) + 0x3fe6a09e667f3bcd;
     vd f = (vd)fraction - 1.0;

@@ -31,6 +31,7 @@
 
 typedef long double real;
 __extension__ typedef __int128 big;
+__extension__ typedef unsigned __int128 unsigned_big;
 
 typedef struct wide {
     real re, im; /* floats and complex */

@@ -157,13 +157,16 @@ static real float_binary(tk_op op, real x, real y) {
 
 static int width_of(tk_dtype dtype) { return dtype == TK_BOOL ? 1 : 8 * (int)tk_dtype_size(dtype); }
 
+/* The low 128 bits of a product. */
+static big times(big x, big y) { return (big)((unsigned_big)x * (unsigned_big)y); }
+
 static big integer_power(tk_dtype dtype, big x, big y) {
     if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;
     if (y == 0) return 1;
     tk_dtype wraps = dtype == TK_BOOL ? TK_UINT8 : dtype;
     big half = integer_power(dtype, x, y / 2),
-        square = wide_round(wraps, wide_int(half * half)).integer;
-    return wide_round(wraps, wide_int(y % 2 ? square * x : square)).integer;
+        square = wide_round(wraps, wide_int(times(half, half))).integer;
+    return wide_round(wraps, wide_int(y % 2 ? times(square, x) : square)).integer;
 }
 
 static big floor_quotient(big x, big y) {
@@ -196,7 +199,7 @@ static big integer_binary(tk_op op, tk_dtype dtype, big x, big y) {
     case TK_OP_subtract:
         return x - y;
     case TK_OP_multiply:
-        return x * y;
+        return times(x, y);
     case TK_OP_floor_divide:
         return y ? floor_quotient(x, y) : 0;
     case TK_OP_remainder:
@@ -214,7 +217,7 @@ static big integer_binary(tk_op op, tk_dtype dtype, big x, big y) {
     case TK_OP_bitwise_xor:
         return x ^ y;
     case TK_OP_left_shift:
-        return shifts_out ? 0 : x << (int)y;
+        return shifts_out ? 0 : times(x, (big)1 << (int)y);
     case TK_OP_right_shift:
         return shifts_out ? (x < 0 ? -1 : 0) : x >> (int)y;
     case TK_OP_logical_and:
