@@ -221,6 +221,10 @@ TK_API void tk_set_nan_trap(tk_context *context, bool on);
 /* The context's CPU device, for memory counters and limits (runtime.h). Borrowed. */
 TK_API tk_device *tk_context_device(tk_context *context);
 
+/* The instruction set that the CPU's kernels use on this machine: "sse2", "avx2" or "avx512".
+ * Static. */
+TK_API const char *tk_cpu_variant(void);
+
 /* A stream of the CPU device; ops run on the current stream of the thread that makes them. */
 typedef uint32_t tk_stream_id;
 

@@ -24,7 +24,7 @@
  *
  * Threads. All functions are pure; any thread, no locks.
  *
- * See docs/layout.md for the algebra with pictures, docs/adr/0010 to 0013 for the decisions. */
+ * See docs/layout.md for the algebra with pictures, docs/adr/0011 to 0014 for the decisions. */
 #ifndef TIKI_LAYOUT_H
 #define TIKI_LAYOUT_H
 

@@ -11,25 +11,34 @@
 
 TK_BEGIN_DECLS
 
-/* What a value is. A layout is also accepted as a tiler and as a composed layout without inner
- * part; a tuple is also accepted as a tiler (the shape of a tile). */
+/* What a value is. Where an operation asks for one kind, some others stand in for it:
+ *
+ * - a layout for a tiler, and for a composed layout without inner part;
+ * - a tuple for a tiler (the shape of a tile: `(16,8)` is `[16:1;8:1]`), and one of one leaf for an
+ *   integer;
+ * - a layout for its shape, where only the shape matters (size, rank, congruent, idx2crd, ...);
+ * - a composed layout for a layout, where the operation acts on the outer part and the rest is kept
+ *   (coalesce, divides, products, tile_to_shape, slice, ...). */
 typedef enum tk_value_kind {
-    TK_VALUE_BOOL,
-    TK_VALUE_TUPLE,
-    TK_VALUE_LAYOUT,
-    TK_VALUE_TILER,
-    TK_VALUE_SWIZZLE,
-    TK_VALUE_COMPOSED,
+    TK_VALUE_BOOL,           /* what the questions give: congruent, is_injective, elem_less, ... */
+    TK_VALUE_TUPLE,          /* a shape, stride, coordinate, order or offset; an integer too */
+    TK_VALUE_LAYOUT,         /* `(4,8):(1,4)` */
+    TK_VALUE_TILER,          /* `[16:1;8:1]`: a list of tilers, one for each mode */
+    TK_VALUE_SWIZZLE,        /* `S<3,4,3>` */
+    TK_VALUE_COMPOSED,       /* `S<3,4,3> o 0 o (8,64):(64,1)`, or with a layout in place of S */
     TK_VALUE_TILE_AND_LAYOUT /* the pair that make_layout_tv gives */
 } tk_value_kind;
 
-/* Any argument or result. Plain, without pointers; copied by assignment. */
+/* Any argument or result. Plain, without pointers; copied by assignment, about 6 KB.
+ *
+ * `kind` says which member holds: flag, tuple, layout (for layouts and for tilers), swizzle,
+ * composed, or pair. Reading another member is meaningless. */
 typedef struct tk_layout_value {
     tk_value_kind kind;
     union {
         bool flag;
         tk_tuple tuple;
-        tk_layout layout; /* layouts and tilers */
+        tk_layout layout;
         tk_swizzle swizzle;
         tk_composed composed;
         struct {
@@ -42,8 +51,15 @@ typedef struct tk_layout_value {
 /* Most arguments that an operation takes. */
 #define TK_LAYOUT_MAX_ARGS 3
 
-/* One operation. `names` are its name and its aliases, separated by `|`; `usage` names the
- * arguments, optional ones in brackets; `summary` is one sentence. Static strings. */
+/* One operation of the table.
+ *
+ * names      its name and then its aliases, separated by `|`: `recast_layout|recast`
+ * usage      the arguments, optional ones in brackets: `L [PROFILE]`
+ * summary    what it gives, in one line
+ * min_args   how many arguments it needs
+ * max_args   how many it takes
+ *
+ * All strings are static. */
 typedef struct tk_layout_op {
     const char *names;
     const char *usage;

@@ -34,6 +34,7 @@ typedef tk_status (*tk_body)(const tk_body_call *call);
 
 typedef struct tk_executor {
     const char *name;
+    const char *(*variant)(void); /* the instruction set in use; static */
     tk_body bodies[TK_OP_COUNT];
     /* Whether the op may write its first output over operand `index` of the same type in row-major
      * memory that nothing else needs. */

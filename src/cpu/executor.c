@@ -4,6 +4,7 @@
 #include "array/executor.h"
 
 #include "cpu/body.h"
+#include "cpu/vec.h"
 
 static bool in_place(tk_op op, int index) {
     if (tk_op_of(op)->lower == TK_LOWER_EWISE) return true;
@@ -22,8 +23,11 @@ static bool in_place(tk_op op, int index) {
  */
 #define EWISE(op) [TK_OP_##op] = tk_body_ewise
 
+static const char *variant(void) { return tk_vec_variant_name(tk_vec_variant_in_use()); }
+
 const tk_executor tk_cpu_executor = {
     .name = "cpu",
+    .variant = variant,
     .in_place = in_place,
     .bodies =
         {

@@ -1,0 +1,31 @@
+/* The subcommands. Each is given argv[0] = its name and returns the exit code: 0, 1 for a failure,
+ * 2 for a wrong usage, 130 when interrupted. They use the public API only. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "tiki/train.h"
+
+int command_train(int argc, char **argv);
+int command_generate(int argc, char **argv);
+int command_eval(int argc, char **argv);
+int command_info(int argc, char **argv);
+
+/* Prints "tiki COMMAND: message of this thread's error" and returns 1. */
+int complain_of_error(const char *command);
+
+/* Set when the user pressed Ctrl-C: once or more often. */
+int interrupts(void);
+
+/* Counts interrupts instead of dying from them. */
+void catch_interrupts(void);
+
+/* A tk_wait poll: true after the second interrupt. */
+bool interrupted_twice(void *arg);
+
+/* TK_UNSUPPORTED when the model in `folder` has a tokenizer other than Tiki's bytes. */
+tk_status check_byte_level(const char *folder, const tk_model_config *config);
+
+/* Seconds of a clock that never goes back. */
+double now(void);
+
+#endif

@@ -1,0 +1,104 @@
+/* The command `tiki`: a table of subcommands, and what they share. */
+#define _XOPEN_SOURCE 700
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/layout.h"
+#include "tiki/version.h"
+
+typedef struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} command;
+
+static const command commands[] = {
+    {"train", command_train, "train a language model on the bytes of files"},
+    {"generate", command_generate, "let a trained model write"},
+    {"eval", command_eval, "measure a model's loss on a file"},
+    {"layout", tk_cli_layout, "compute with CuTe layouts and draw them"},
+    {"info", command_info, "version, devices, libraries, and why a device is off"},
+};
+#define N_COMMANDS (sizeof commands / sizeof commands[0])
+
+static void print_help(FILE *out) {
+    fprintf(out,
+            "usage: tiki COMMAND [OPTION...]\n\nTiki %s, a machine learning framework in C.\n\n",
+            TK_VERSION);
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    fprintf(out, "\ntiki COMMAND --help says more.\n");
+}
+
+int complain_of_error(const char *command) {
+    fflush(stdout);
+    fprintf(stderr, "tiki %s: %s\n", command, tk_error_message());
+    return 1;
+}
+
+static volatile sig_atomic_t interrupt_count;
+
+static void count_interrupt(int signal) {
+    (void)signal;
+    interrupt_count++;
+}
+
+void catch_interrupts(void) {
+    struct sigaction action = {.sa_handler = count_interrupt};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+int interrupts(void) { return interrupt_count; }
+
+bool interrupted_twice(void *arg) {
+    (void)arg;
+    return interrupt_count >= 2;
+}
+
+double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+tk_status check_byte_level(const char *folder, const tk_model_config *config) {
+    static const char *const files[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
+                                        "merges.txt"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char path[4096];
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, files[i]) < sizeof path &&
+            !access(path, F_OK))
+            return tk_error_set(TK_UNSUPPORTED,
+                                "%s: the model has a tokenizer (%s), expected one on plain bytes",
+                                folder, files[i]);
+    }
+    if (config->vocab == 256) return TK_OK;
+    return tk_error_set(TK_UNSUPPORTED,
+                        "%s: the model has a vocabulary of %lld tokens, expected the 256 bytes",
+                        folder, (long long)config->vocab);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_help(stderr);
+        return 2;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+        print_help(stdout);
+        return 0;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        printf("tiki %s\n", TK_VERSION);
+        return 0;
+    }
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (!strcmp(argv[1], commands[i].name)) return commands[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "tiki: unknown command \"%s\"\n\n", argv[1]);
+    print_help(stderr);
+    return 2;
+}

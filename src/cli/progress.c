@@ -1,0 +1,62 @@
+/* See progress.h. */
+#define _XOPEN_SOURCE 700
+#include "cli/progress.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+
+void progress_start(progress *p, tk_context *context, int64_t first, int64_t last) {
+    *p = (progress){
+        .context = context, .first = first, .last = last, .started = now(), .terminal = isatty(1)};
+}
+
+void progress_begin_step(progress *p) { p->step_started = now(); }
+
+static void format_time(double seconds, char *text, size_t bytes) {
+    int64_t whole = (int64_t)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, bytes, "%lld:%02lld:%02lld", (long long)(whole / 3600),
+                 (long long)(whole / 60 % 60), (long long)(whole % 60));
+    else
+        snprintf(text, bytes, "%lld:%02lld", (long long)(whole / 60), (long long)(whole % 60));
+}
+
+static void put_bar(double share) {
+    putchar('[');
+    for (int i = 0; i < 20; i++) putchar(i < share * 20 ? '#' : '.');
+    putchar(']');
+}
+
+static void show(progress *p, const tk_train_report *r) {
+    char left[32];
+    int64_t done = r->step - p->first, to_do = p->last - r->step;
+    double seconds = now() - p->started;
+    format_time(seconds / (double)done * (double)to_do, left, sizeof left);
+    double megabytes = (double)tk_device_memory(tk_context_device(p->context)).peak / (1 << 20);
+    if (p->terminal) {
+        printf("\r\033[K");
+        put_bar((double)r->step / (double)p->last);
+        putchar(' ');
+    }
+    printf("step %lld/%lld  loss %.4f  lr %.2e  norm %.2f  %.0f tokens/s  %.0f MB  %s left",
+           (long long)r->step, (long long)p->last, p->loss, r->rate, r->norm, p->rate, megabytes,
+           left);
+    if (!p->terminal) putchar('\n');
+    fflush(stdout);
+    p->shown = now();
+}
+
+void progress_step(progress *p, const tk_train_report *r) {
+    double rate = (double)r->tokens / (now() - p->step_started);
+    bool first = r->step == p->first + 1;
+    p->rate = first ? rate : 0.9 * p->rate + 0.1 * rate;
+    p->loss = first ? r->loss : 0.9 * p->loss + 0.1 * r->loss;
+    bool is_time = now() - p->shown >= (p->terminal ? 0.1 : 5);
+    if (first || is_time || r->step == p->last) show(p, r);
+}
+
+void progress_break(const progress *p) {
+    if (p->terminal) putchar('\n');
+}

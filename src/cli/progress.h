@@ -1,0 +1,27 @@
+/* The progress of a training run: one line that is rewritten on a terminal, plain lines elsewhere.
+ */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include "tiki/train.h"
+
+typedef struct progress {
+    tk_context *context;
+    int64_t first, last; /* steps before this run, and at its end */
+    double started, shown;
+    double rate; /* tokens a second, smoothed */
+    double loss; /* smoothed */
+    double step_started;
+    bool terminal;
+} progress;
+
+void progress_start(progress *p, tk_context *context, int64_t first, int64_t last);
+void progress_begin_step(progress *p);
+
+/* Shows a finished step, if it is time to. */
+void progress_step(progress *p, const tk_train_report *report);
+
+/* Ends the line on a terminal, so that other text can follow. */
+void progress_break(const progress *p);
+
+#endif
