@@ -2,6 +2,7 @@
  *
  * The operands rotate among a few, so that no branch is learnt by heart, and each result feeds a
  * checksum that is printed, so that nothing is optimised away. Best of five rounds. */
+#define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

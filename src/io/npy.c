@@ -233,7 +233,7 @@ static tk_status convert(const char *what, tk_mapping **mapping, tk_placement *p
 
 static tk_status read_placement(const char *what, const tk_mapping *mapping,
                                 tk_placement *placement, bool *out_swap) {
-    text t;
+    text t = {.at = NULL};
     header h = {.seen = 0};
     TK_TRY(find_text(what, mapping, &t));
     TK_TRY(read_dict(&t, &h));

@@ -37,8 +37,6 @@ static tk_array weight_in_layer(const pass *p, const char *name) {
     return cast(p, in_layer(p, name));
 }
 
-static tk_array number(const pass *p, double value) { return tk_scalar(p->context, value); }
-
 /* ---- pieces ---- */
 
 static tk_array dropout(pass *p, tk_array x) {
