@@ -4,7 +4,8 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/src/cli/main.c)
   add_executable(tiki_cli ${cli_sources})
   set_target_properties(tiki_cli PROPERTIES OUTPUT_NAME tiki INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   target_include_directories(tiki_cli PRIVATE src)
-  target_link_libraries(tiki_cli PRIVATE tiki tiki_flags Threads::Threads m)
+  target_link_libraries(tiki_cli PRIVATE tiki tiki_flags PkgConfig::jansson PkgConfig::libzip Threads::Threads m
+                        ${CMAKE_DL_LIBS})
 endif()
 
 # What `make` builds: everything a user of the library needs and nothing else.
