@@ -16,7 +16,7 @@ static tk_status common_float(tk_builder *b, const char *what, size_t count, tk_
     return TK_OK;
 }
 
-/* Parameters of one element stand for a whole row, as in MLX. */
+/* A bias without a weight takes the dtype of x, as in MLX; otherwise all promote. */
 static tk_node *norm(tk_builder *b, const char *what, tk_op op, tk_node *x, tk_node *weight,
                      tk_node *bias, double eps) {
     tk_node *inputs[3] = {x};
@@ -34,7 +34,8 @@ static tk_node *norm(tk_builder *b, const char *what, tk_op op, tk_node *x, tk_n
                                        "%s: %s is %s for x %s, expected one element a column", what,
                                        weight && i == 1 ? "weight" : "bias",
                                        tk_text_node(inputs[i]), tk_text_node(x)));
-    TKB_TRY(b, common_float(b, what, count, inputs));
+    TKB_TRY(b, common_float(b, what, weight ? count : 1, inputs));
+    if (bias && !weight) inputs[1] = tkb_astype(b, bias, (tk_dtype)inputs[0]->dtype);
     tk_attrs_norm attrs = {.eps = eps, .has_weight = weight != NULL, .has_bias = bias != NULL};
     return tkb_node(b, op, count, inputs, &attrs);
 }
@@ -47,11 +48,18 @@ tk_node *tkb_layer_norm(tk_builder *b, tk_node *x, tk_node *weight, tk_node *bia
     return norm(b, "layer_norm", TK_OP_layer_norm_fused, x, weight, bias, eps);
 }
 
+static tk_status check_integers(const char *what, const char *role, const tk_node *a) {
+    if (tk_dtype_is_integer((tk_dtype)a->dtype)) return TK_OK;
+    return tk_fail(TK_DTYPE_ERROR, "%s: %s is %s, expected an integer dtype", what, role,
+                   tk_text_node(a));
+}
+
 tk_node *tkb_rope(tk_builder *b, tk_node *x, int64_t dims, bool traditional, double base,
                   double scale, tk_node *offset, tk_node *freqs) {
     if (tk_node_is_error(x)) return x;
     if (tk_node_is_error(offset)) return offset;
     TKB_TRY(b, common_float(b, "rope", 1, &x));
+    TKB_TRY(b, check_integers("rope", "offset", offset));
     offset = tkb_strong(b, offset);
     if (offset->size == 1) offset = tkb_reshape(b, offset, TK_SCALAR);
     tk_node *inputs[] = {x, offset, freqs ? tkb_astype(b, freqs, TK_FLOAT32) : NULL};
@@ -91,6 +99,7 @@ tk_node *tkb_cross_entropy(tk_builder *b, tk_node *logits, tk_node *targets) {
     if (tk_node_is_error(logits)) return logits;
     if (tk_node_is_error(targets)) return targets;
     TKB_TRY(b, common_float(b, "cross_entropy", 1, &logits));
+    TKB_TRY(b, check_integers("cross_entropy", "targets", targets));
     tk_node *pair[] = {logits, tkb_strong(b, targets)};
     return tkb_output(b, tkb_node(b, TK_OP_cross_entropy_fused, 2, pair, NULL), 0);
 }
