@@ -147,7 +147,8 @@ TK_API void tk_tuple_copy(const tk_tuple *tuple, tk_tuple *out);
 /* Same structure and same terms. */
 TK_API bool tk_tuple_equal(const tk_tuple *a, const tk_tuple *b);
 
-/* Number of top-level modes (1 for a single term) and levels of nesting (0 for a single term). */
+/* Number of top-level modes (1 for a single term) and levels of nesting (0 for a single term). Not
+ * checked, as all functions here without a status: the tuple is not NULL. */
 TK_API int tk_tuple_rank(const tk_tuple *tuple);
 TK_API int tk_tuple_depth(const tk_tuple *tuple);
 
@@ -207,14 +208,14 @@ TK_API tk_status tk_tuple_dice(const tk_tuple *tuple, const tk_tuple *coord, tk_
 
 /* -- Making layouts -------------------------------------------------------------------------- */
 
-/* shape:stride. The two must be congruent (TK_SHAPE_ERROR); extents at least 1 and below the
- * wildcard, strides any integers, basis vectors or dynamic. */
+/* shape:stride. The two must be congruent, extents numbers of at least 1 or dynamic
+ * (TK_SHAPE_ERROR); strides may be any integers, basis vectors or dynamic. */
 TK_API tk_status tk_layout_make(const tk_tuple *shape, const tk_tuple *stride, tk_layout *out);
 
 /* The compact layout of a shape, leftmost mode fastest. */
 TK_API tk_status tk_layout_from_shape(const tk_tuple *shape, tk_layout *out);
 
-/* A layout of depth 1 (depth 0 when rank is 1 and `wrap` is false) from plain arrays. */
+/* A layout of depth 1 from plain arrays of `rank` extents and strides, as arrays have them. */
 TK_API tk_status tk_layout_from_ints(int rank, const int64_t *shape, const int64_t *stride,
                                      tk_layout *out);
 
