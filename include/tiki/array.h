@@ -225,6 +225,10 @@ TK_API tk_device *tk_context_device(tk_context *context);
  * Static. */
 TK_API const char *tk_cpu_variant(void);
 
+/* What the library of large matrix products says about itself; loads it. NULL when it is not
+ * installed: Tiki's own products then do all the work. Static. */
+TK_API const char *tk_cpu_blas(void);
+
 /* A stream of the CPU device; ops run on the current stream of the thread that makes them. */
 typedef uint32_t tk_stream_id;
 

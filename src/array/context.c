@@ -98,6 +98,7 @@ tk_status tk_context_check(const tk_context *context) {
 tk_device *tk_context_device(tk_context *context) { return context->device; }
 
 const char *tk_cpu_variant(void) { return tk_cpu_executor.variant(); }
+const char *tk_cpu_blas(void) { return tk_cpu_executor.blas(); }
 
 tk_context *tk_array_context(tk_array array) {
     return array.node ? tk_context_of(array.node->graph) : NULL;

@@ -35,6 +35,7 @@ typedef tk_status (*tk_body)(const tk_body_call *call);
 typedef struct tk_executor {
     const char *name;
     const char *(*variant)(void); /* the instruction set in use; static */
+    const char *(*blas)(void);    /* the library of matrix products; static, or NULL: none */
     tk_body bodies[TK_OP_COUNT];
     /* Whether the op may write its first output over operand `index` of the same type in row-major
      * memory that nothing else needs. */

@@ -1,5 +1,4 @@
 /* `tiki info`: what this build is and what this machine offers it. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -9,13 +8,6 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "tiki/version.h"
-
-/* A name in a library that is loaded already; the library's own version text, or NULL. */
-static const char *blas_description(void) {
-    char *(*describe)(void);
-    *(void **)(&describe) = dlsym(RTLD_DEFAULT, "openblas_get_config");
-    return describe ? describe() : NULL;
-}
 
 static void print_cuda(void) {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -39,13 +31,14 @@ static int print_all(void) {
     tk_context *context;
     if (tk_context_create(NULL, &context) != TK_OK) return complain_of_error("info");
     tk_device *device = tk_context_device(context);
-    const char *blas = blas_description();
+    const char *blas = tk_cpu_blas();
     printf("tiki       %s\n", TK_VERSION);
     printf("cpu        %s, %d threads, %s vectors, %.1f GiB memory limit\n", tk_device_name(device),
            tk_threads_count(), tk_cpu_variant(),
            (double)tk_device_memory(device).memory_limit / (1 << 30));
     print_cuda();
-    printf("blas       %s\n", blas ? blas : "OpenBLAS, version unknown");
+    printf("blas       %s\n",
+           blas ? blas : "none: libopenblas.so.0 is not installed, own products do all the work");
     printf("json       jansson %s\n", jansson_version_str());
     printf("zip        libzip %s\n", zip_libzip_version());
     print_cache();

@@ -3,6 +3,7 @@
  * Elementwise rows are filled from body_ewise.def itself: an op that has a row there has a body. */
 #include "array/executor.h"
 
+#include "cpu/blas.h"
 #include "cpu/body.h"
 #include "cpu/vec.h"
 
@@ -28,6 +29,7 @@ static const char *variant(void) { return tk_vec_variant_name(tk_vec_variant_in_
 const tk_executor tk_cpu_executor = {
     .name = "cpu",
     .variant = variant,
+    .blas = tk_blas_name,
     .in_place = in_place,
     .bodies =
         {

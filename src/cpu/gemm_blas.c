@@ -5,14 +5,11 @@
  * then does not read C) and by clearing the vector in the matrix-vector path, where it would scale.
  */
 #include <assert.h>
-#include <cblas.h>
 #include <limits.h>
-#include <pthread.h>
 #include <string.h>
 
+#include "cpu/blas.h"
 #include "cpu/gemm_kernel.h"
-
-static void use_one_thread(void) { openblas_set_num_threads(1); }
 
 /* How BLAS sees a rows x columns operand: `transposed` if columns are contiguous. */
 static bool blas_layout(int64_t rows, int64_t columns, int64_t row, int64_t column,
@@ -39,7 +36,7 @@ bool tk_gemm_blas_can(tk_dtype dtype, const tk_gemm_one *product) {
     int lda, ldb;
     bool type = dtype == TK_FLOAT32 || dtype == TK_FLOAT64 || dtype == TK_COMPLEX64;
     return type && product->m > 0 && product->n > 0 && product->k > 0 && product->alpha != 0 &&
-           layouts(product, &trans_a, &lda, &trans_b, &ldb);
+           layouts(product, &trans_a, &lda, &trans_b, &ldb) && tk_blas_get();
 }
 
 /* c (one row) = alpha * a b + beta * c: b transposed times a vector. */
@@ -56,33 +53,31 @@ static void row_times_matrix(tk_dtype dtype, const tk_gemm_one *product, CBLAS_T
         beta = 1;
     }
     if (dtype == TK_FLOAT32)
-        cblas_sgemv(CblasRowMajor, trans, rows, columns, (float)product->alpha, product->b, ldb,
-                    product->a, step, (float)beta, product->c, 1);
+        tk_blas_get()->sgemv(CblasRowMajor, trans, rows, columns, (float)product->alpha, product->b,
+                             ldb, product->a, step, (float)beta, product->c, 1);
     else
-        cblas_dgemv(CblasRowMajor, trans, rows, columns, product->alpha, product->b, ldb,
-                    product->a, step, beta, product->c, 1);
+        tk_blas_get()->dgemv(CblasRowMajor, trans, rows, columns, product->alpha, product->b, ldb,
+                             product->a, step, beta, product->c, 1);
 }
 
 void tk_gemm_blas(tk_dtype dtype, const tk_gemm_one *product) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     CBLAS_TRANSPOSE trans_a = CblasNoTrans, trans_b = CblasNoTrans;
     int lda = 1, ldb = 1;
     bool can = layouts(product, &trans_a, &lda, &trans_b, &ldb);
     assert(can);
     (void)can;
-    pthread_once(&once, use_one_thread);
     int m = (int)product->m, n = (int)product->n, k = (int)product->k;
     int ldc = product->m == 1 ? n : (int)product->c_row;
     float alpha[2] = {(float)product->alpha, 0}, beta[2] = {(float)product->beta, 0};
     if (m == 1 && dtype != TK_COMPLEX64 && product->a_column > 0 && product->a_column <= INT_MAX)
         row_times_matrix(dtype, product, trans_b, ldb);
     else if (dtype == TK_FLOAT32)
-        cblas_sgemm(CblasRowMajor, trans_a, trans_b, m, n, k, alpha[0], product->a, lda, product->b,
-                    ldb, beta[0], product->c, ldc);
+        tk_blas_get()->sgemm(CblasRowMajor, trans_a, trans_b, m, n, k, alpha[0], product->a, lda,
+                             product->b, ldb, beta[0], product->c, ldc);
     else if (dtype == TK_FLOAT64)
-        cblas_dgemm(CblasRowMajor, trans_a, trans_b, m, n, k, product->alpha, product->a, lda,
-                    product->b, ldb, product->beta, product->c, ldc);
+        tk_blas_get()->dgemm(CblasRowMajor, trans_a, trans_b, m, n, k, product->alpha, product->a,
+                             lda, product->b, ldb, product->beta, product->c, ldc);
     else
-        cblas_cgemm(CblasRowMajor, trans_a, trans_b, m, n, k, alpha, product->a, lda, product->b,
-                    ldb, beta, product->c, ldc);
+        tk_blas_get()->cgemm(CblasRowMajor, trans_a, trans_b, m, n, k, alpha, product->a, lda,
+                             product->b, ldb, beta, product->c, ldc);
 }
