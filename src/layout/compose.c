@@ -9,7 +9,8 @@
  *
  * Rejected: checking each leaf alone, as CuTe does (wrong when leaves carry into each other, see
  * docs/adr/0011); checking by enumeration always (slow, and no proof for dynamic leaves). Where the
- * rule does not apply, compose_exact.c decides. */
+ * rule does not apply, compose_exact.c decides; compose_plain.c is the rule for plain numbers,
+ * fast. */
 #include "layout/compose.h"
 #include "layout/coalesce.h"
 #include "layout/term.h"
@@ -37,40 +38,7 @@ static inline bool use_digit(tk_digits *digits, int i, int64_t t, int64_t weight
            digits->used[i] < digits->leaf[i].shape.value;
 }
 
-/* The rule for static numbers; *out_exact is false where it does not apply. */
-static tk_status split_fixed(tk_digits *digits, int64_t n, int64_t s, tk_pieces *pieces,
-                             bool *out_exact) {
-    int last = digits->count - 1;
-    int64_t rest;
-    tk_term stride;
-    *out_exact = false;
-    for (int i = 0; i < last; i++) {
-        int64_t extent = digits->leaf[i].shape.value, t = n;
-        if (s >= extent) {
-            s = tk_div_fast(s, extent, &rest);
-            if (rest) return TK_OK;
-            continue;
-        }
-        bool leaves = s * (n - 1) >= extent; /* cannot overflow: it is part of B's span */
-        if (leaves) {
-            t = tk_div_fast(extent, s, &rest);
-            if (rest) return TK_OK;
-            n = tk_div_fast(n, t, &rest);
-            if (rest) return TK_OK;
-        }
-        if (!use_digit(digits, i, t, s)) return TK_OK;
-        TK_TRY(tk_term_mul(tk_term_int(s), digits->leaf[i].stride, &stride));
-        TK_TRY(tk_pieces_put(pieces, tk_term_int(t), stride));
-        *out_exact = !leaves || n == 1;
-        if (*out_exact) return TK_OK;
-        s = 1;
-    }
-    TK_TRY(tk_term_mul(tk_term_int(s), digits->leaf[last].stride, &stride));
-    *out_exact = true;
-    return tk_pieces_put(pieces, tk_term_int(n), stride);
-}
-
-/* -- The same rule with dynamic terms: each condition is proven, refuted or open. -- */
+/* -- The rule: each condition is proven, refuted or open. -- */
 
 static tk_status fail_fact(tk_proof proof, tk_term left, const char *relation, tk_term right,
                            const char *why) {
@@ -157,18 +125,14 @@ static tk_status fail_direction(const tk_leaf *leaf, int index) {
         (long long)leaf->stride.value, index, (long long)leaf->stride.value);
 }
 
-static inline tk_status split_leaf(tk_digits *digits, const tk_leaf *leaf, int index,
-                                   tk_pieces *pieces, bool *out_exact) {
+static tk_status split_leaf(tk_digits *digits, const tk_leaf *leaf, int index, tk_pieces *pieces) {
     tk_term s = leaf->stride;
     s.basis = 0;
     if (digits->count == 1) {
         TK_TRY(tk_term_mul(s, digits->leaf[0].stride, &s));
         return tk_pieces_put(pieces, leaf->shape, s);
     }
-    bool fixed = (leaf->shape.kind | s.kind) == TK_TERM_STATIC;
-    if (fixed && s.value < 0) return fail_direction(leaf, index);
-    if (fixed && digits->fixed)
-        return split_fixed(digits, leaf->shape.value, s.value, pieces, out_exact);
+    if (s.kind == TK_TERM_STATIC && s.value < 0) return fail_direction(leaf, index);
     return split_open(digits, leaf->shape, s, pieces);
 }
 
@@ -177,14 +141,15 @@ static tk_status compose_group(tk_part a, int a_leaves, tk_part b, int leaves, u
                                tk_pieces *pieces) {
     tk_digits digits;
     load_digits(a, a_leaves, &digits);
-    bool exact = true;
-    for (int i = 0; i < leaves && exact; i++) {
+    tk_status status = TK_OK;
+    for (int i = 0; i < leaves && status == TK_OK; i++) {
         if (!tk_leaf_moves(&b.leaf[i], basis)) continue;
         pieces->first[i] = (uint8_t)pieces->total;
-        TK_TRY(split_leaf(&digits, &b.leaf[i], i, pieces, &exact));
+        status = split_leaf(&digits, &b.leaf[i], i, pieces);
         pieces->count[i] = (uint8_t)(pieces->total - pieces->first[i]);
     }
-    return exact ? TK_OK : tk_compose_exactly(&digits, b, basis, pieces);
+    bool refuted = status == TK_SHAPE_ERROR && digits.fixed && digits.count > 1;
+    return refuted ? tk_compose_exactly(&digits, b, basis, pieces) : status;
 }
 
 /* The mode of A that a basis vector of B names. */
@@ -298,9 +263,11 @@ tk_status tk_layout_composition(const tk_layout *a, const tk_tiler *b, tk_layout
     if (!b) return tk_fail(TK_INVALID_ARGUMENT, "B is a null pointer");
     tk_layout_clear(out);
     tk_part left = tk_part_of(a), right = tk_part_of(b);
-    if (tk_tiler_is_list(b))
+    if (tk_tiler_is_list(b)) {
         TK_TRY(compose_mode(left, right, out));
-    else
+    } else if (!tk_compose_plain(a, b, out)) {
+        tk_layout_clear(out);
         TK_TRY(compose_part(left, a->leaf_count, right, b->leaf_count, out));
+    }
     return tk_layout_finish(out);
 }

@@ -1,5 +1,6 @@
-/* What the two halves of composition share: the leaf rule (compose.c) and the exact decision that
- * is asked when the rule does not apply (compose_exact.c). Private. */
+/* What the parts of composition share: the leaf rule (compose.c), the exact decision that is asked
+ * when the rule does not apply (compose_exact.c), and the rule for plain numbers (compose_plain.c).
+ * Private. */
 #ifndef LAYOUT_COMPOSE_H
 #define LAYOUT_COMPOSE_H
 
@@ -31,6 +32,10 @@ static inline tk_status tk_pieces_put(tk_pieces *pieces, tk_term shape, tk_term 
     pieces->leaf[pieces->total++].stride = stride;
     return TK_OK;
 }
+
+/* The whole composition when all numbers are plain and the rule applies; else false, and `out` must
+ * be cleared. */
+bool tk_compose_plain(const tk_layout *a, const tk_layout *b, tk_layout *out);
 
 /* Decides the composition of static `digits` with those leaves of B whose stride has this basis,
  * and fills their pieces anew. An error if there is no layout, with a coordinate that shows it. */
