@@ -119,7 +119,12 @@ static tk_status load_index(const npz_reader *r, zip_uint64_t index) {
     return status;
 }
 
+/* libzip takes a file without bytes for an archive without members. */
 static tk_status open_archive(const char *file, const tk_mapping *mapping, zip_t **out_archive) {
+    *out_archive = NULL;
+    if (mapping->bytes == 0)
+        return tk_fail(TK_FORMAT_ERROR, "%.400s: a zip archive is expected, the file is empty",
+                       file);
     zip_error_t error;
     zip_error_init(&error);
     zip_source_t *source = zip_source_buffer_create(mapping->data, mapping->bytes, 0, &error);
@@ -247,7 +252,7 @@ static tk_status write_archive(npz_writer *w, const char *temporary, const tk_tr
     return close_archive(w, add_members(w, tree));
 }
 
-/* libzip keeps an archive without members as no file at all. */
+/* An archive without members: libzip would write no file. */
 static tk_status write_empty(tk_writer *writer) {
     static const char end_record[22] = {'P', 'K', 5, 6};
     return tk_writer_put(writer, end_record, sizeof end_record);
