@@ -2,9 +2,8 @@
  * MLX's recipes step by step (width of the bits, dtype of each operation, order of scaling),
  * because the same key must give the same values there and here.
  *
- * Differences, each where MLX's result leaves the documented range: randint never gives `high`,
- * which rounding in float32 can produce, and refuses bounds that its dtype does not hold. float64
- * draws 53 bits; MLX has none. */
+ * Differences: randint refuses an empty range and bounds that its dtype does not hold, where MLX
+ * wraps; float64 draws 53 bits, where MLX has none. */
 #include <math.h>
 #include <string.h>
 

@@ -129,6 +129,9 @@ static void not_finite(void **state) {
     CHECK(tk_nan_to_num(list(ctx, 4, values, TK_BFLOAT16), 5, 6, 7), TK_BFLOAT16, TK_SHAPE(4), 1, 5,
           6, 7);
     CHECK_SAME(tk_nan_to_num(whole, 5, 6, 7), whole);
+    const double parts[] = {NAN, 2, 3, INFINITY};
+    tk_array pairs = tk_view(list(ctx, 4, parts, TK_FLOAT32), TK_COMPLEX64);
+    CHECK(tk_view(tk_nan_to_num(pairs, 1, 6, 7), TK_FLOAT32), TK_FLOAT32, TK_SHAPE(4), 1, 2, 3, 6);
     tk_scope_close(scope);
 }
 

@@ -56,6 +56,10 @@ static void ropes(void **state) {
                1.64130402, -3.12674999, -5.12894917, 4.3844533, -4.05333662, -0.705712616,
                -0.755289853, -2.91581368, 0.714546204, 5.82826138, -4.06071711, -0.177098513,
                -5.37878036, -1.44241297, -0.262139201, -1.70863819);
+    CHECK_NEAR(tk_rope(tk_reshape(x, TK_SHAPE(4, 4)), 4, false, 100, 1, zero, TK_NO_ARRAY),
+               TK_FLOAT32, TK_SHAPE(4, 4), 1e-5, -5, 2, -2, 5, -2.82558155, -2.98501253, 3.00268006,
+               -0.299500287, 2.57388473, 3.93354654, -3.22104287, -4.3043251, -2.68558502,
+               -2.20619321, -4.6677227, 0.364296079);
     CHECK_ERROR(tk_rope(x, 3, false, 100, 1, zero, TK_NO_ARRAY), TK_SHAPE_ERROR, "dims is 3");
     CHECK_ERROR(tk_rope(x, 6, false, 100, 1, zero, TK_NO_ARRAY), TK_SHAPE_ERROR, "dims is 6");
     CHECK_ERROR(tk_rope(x, 4, false, 100, 1, tk_scalar(ctx, 1.5), TK_NO_ARRAY), TK_DTYPE_ERROR,

@@ -16,6 +16,9 @@ static void matrices_and_vectors(void **state) {
           19, 18);
     CHECK(tk_matmul(M(2, 1, 1, 3), M(2, 3, 1)), TK_FLOAT32, TK_SHAPE(2, 2, 1, 1), 33, -17, -17, 35);
     CHECK(tk_matmul(M(2, 2, 3), M(3)), TK_FLOAT32, TK_SHAPE(2, 2), 33, -17, -12, -7);
+    CHECK(tk_matmul(tk_full(tk_scalar_int(ctx, 100), TK_SHAPE(3), TK_UINT8),
+                    tk_ones(ctx, TK_SHAPE(3), TK_UINT8)),
+          TK_UINT8, TK_SCALAR, 44);
     CHECK(
         tk_matmul(tk_zeros(ctx, TK_SHAPE(2, 0), TK_INT8), tk_zeros(ctx, TK_SHAPE(0, 2), TK_INT16)),
         TK_INT16, TK_SHAPE(2, 2), 0, 0, 0, 0);

@@ -2,6 +2,8 @@
  * do not fit, and errors that name the op. */
 #include "support/build_check.h"
 
+#include "base/alloc.h"
+
 #define X12 ramp(ctx, TK_FLOAT32, TK_SHAPE(2, 3, 2))
 
 static void reshapes(void **state) {
@@ -22,6 +24,7 @@ static void reshapes(void **state) {
     CHECK_ERROR(tk_reshape(x, TK_ALL_AXES), TK_INVALID_ARGUMENT, "reshape: the list is not given");
     CHECK(tk_flatten(x, 1, -1), TK_FLOAT32, TK_SHAPE(2, 6), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
     CHECK(tk_flatten(tk_scalar(ctx, 3), 0, -1), TK_FLOAT32, TK_SHAPE(1), 3);
+    CHECK_ERROR(tk_flatten(x, 0, 5), TK_AXIS_ERROR, "flatten: axis 5");
     CHECK_ERROR(tk_flatten(x, 2, 1), TK_AXIS_ERROR, "flatten: start axis 2");
     CHECK(tk_unflatten(x, 1, TK_SHAPE(-1, 1)), TK_FLOAT32, TK_SHAPE(2, 3, 1, 2), 0, 1, 2, 3, 4, 5,
           6, 7, 8, 9, 10, 11);
@@ -244,6 +247,36 @@ static void errors_stick(void **state) {
     tk_scope_close(scope);
 }
 
+/* Wherever the memory ends, a builder gives a result or TK_OUT_OF_MEMORY, and the context goes on.
+ */
+static void memory_runs_out(void **state) {
+    tk_context *ctx = *state;
+    tk_status seen = TK_OK;
+    for (int64_t n = 1; n < 60; n++) {
+        tk_scope scope = tk_scope_open(ctx);
+        tk_array x = ramp(ctx, TK_FLOAT32, TK_SHAPE(3, 4)), many[40];
+        for (int i = 0; i < 40; i++)
+            many[i] = tk_slice(x, TK_AXES(0, 0), TK_AXES(3, 1 + i % 4), TK_ALL_AXES);
+        tk_arrays parts = {0};
+        tk_alloc_fail_after(n);
+        tk_array built[] = {tk_concatenate(many, 40, 1),
+                            tk_einsum("ij,kj->ik", (tk_array[]){x, x}, 2),
+                            tk_roll(tk_tile(x, TK_SHAPE(2, 2)), TK_AXES(1), TK_ALL_AXES),
+                            tk_std(x, TK_ALL_AXES, false, 0)};
+        tk_status split = tk_split(x, TK_AXES(1, 2), 0, &parts);
+        tk_alloc_fail_after(0);
+        assert_true(split == TK_OK || split == TK_OUT_OF_MEMORY);
+        for (int i = 0; i < 4; i++) {
+            tk_status status = tk_array_status(built[i]);
+            assert_true(status == TK_OK || status == TK_OUT_OF_MEMORY);
+            if (status != TK_OK) seen = status;
+        }
+        tk_arrays_clear(&parts);
+        tk_scope_close(scope);
+    }
+    assert_int_equal(seen, TK_OUT_OF_MEMORY);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reshapes),
@@ -257,6 +290,7 @@ int main(void) {
         cmocka_unit_test(rolls),
         cmocka_unit_test(views),
         cmocka_unit_test(errors_stick),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
