@@ -177,6 +177,14 @@ static void convert_block(tk_dtype from, tk_dtype to, const void *x, void *out, 
             memcpy((float *)out + 2 * i, (float[2]){narrow[i], 0}, 8);
 }
 
+static void i32_to_f32(const int32_t *x, float *out, int64_t count) {
+    for (int64_t i = 0; i < count; i++) out[i] = (float)x[i];
+}
+static void bool_to_f32(const uint8_t *x, float *out, int64_t count) {
+    for (int64_t i = 0; i < count; i++) out[i] = x[i] != 0 ? 1.0f : 0.0f;
+}
+
+/* The pairs that hot code uses: one pass, vectors. */
 static bool convert_directly(tk_dtype from, tk_dtype to, const void *x, void *out, int64_t count) {
     const tk_vec_table *table = tk_vec_table_get();
     if (from == to) {
@@ -189,6 +197,10 @@ static bool convert_directly(tk_dtype from, tk_dtype to, const void *x, void *ou
         table->f32_to_f16(x, out, count);
     } else if (from == TK_FLOAT32 && to == TK_BFLOAT16) {
         table->f32_to_bf16(x, out, count);
+    } else if (from == TK_INT32 && to == TK_FLOAT32) {
+        i32_to_f32(x, out, count);
+    } else if (from == TK_BOOL && to == TK_FLOAT32) {
+        bool_to_f32(x, out, count);
     } else {
         return false;
     }

@@ -36,8 +36,7 @@ TK_INLINE vd vd_poly(vd x, const double *c, int terms) {
 TK_INLINE vf vf_exp(vf x) {
     static const float q[] = {0.5f, 0x1.5554d8p-3f, 0x1.555516p-5f, 0x1.12106cp-7f,
                               0x1.6d1606p-10f};
-    x = vf_select(x > 89.5f, vf_set(89.5f), x);
-    x = vf_select(x < -104.5f, vf_set(-104.5f), x);
+    x = vf_bound(x, -104.5f, 89.5f);
     vf n = vf_rint(x * 0x1.715476p0f);
     vf r = vf_madd(n, vf_set(-0x1.63p-1f), x);
     r = vf_madd(n, vf_set(0x1.bd0106p-13f), r);
@@ -102,7 +101,7 @@ TK_INLINE vf vf_erf(vf x) {
     vf magnitude = vf_abs(x);
     vf square = x * x;
     vf small = vf_madd(magnitude, vf_poly(square, p, 7), magnitude);
-    vf bounded = vf_select(magnitude > 4.0f, vf_set(4.0f), magnitude);
+    vf bounded = vf_bound(magnitude, 0.0f, 4.0f);
     vf large = 1.0f - vf_exp_negative(-vf_poly(bounded, q, 9));
     vf result = vf_select(magnitude < 0.921875f, small, large);
     result = vf_select(x != x, x, result);
@@ -117,8 +116,7 @@ TK_INLINE vf vf_erf(vf x) {
 TK_INLINE vd vd_exp(vd x) {
     static const double q[] = {0x1.0000000c4592ep-1, 0x1.5555555ac911fp-3,  0x1.5554e4aacef45p-5,
                                0x1.1110df02bfbecp-7, 0x1.6d4920bf2569bp-10, 0x1.a12a42f159d0ep-13};
-    x = vd_select(x > 700.0, vd_set(700.0), x);
-    x = vd_select(x < -700.0, vd_set(-700.0), x);
+    x = vd_bound(x, -700.0, 700.0);
     vd shifted = x * 0x1.71547652b82fep0 + 0x1.8p52;
     vd n = shifted - 0x1.8p52;
     vd r = vd_madd(n, vd_set(-VD_LN2_HIGH), x);

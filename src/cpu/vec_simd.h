@@ -183,10 +183,57 @@ TK_INLINE vd vd_abs(vd x) { return (vd)((vl)x & INT64_MAX); }
 TK_INLINE vd vd_sign_of(vd x) { return (vd)((vl)x & INT64_MIN); }
 TK_INLINE vd vd_with_sign(vd magnitude, vd sign) { return (vd)((vl)magnitude | (vl)sign); }
 
+/* Lane j of the result is lane j + 8, + 4, + 2 or + 1 of x; what the last lanes are does not
+ * matter. */
+#if VF_LANES == 16
+#define VF_DOWN_8(x)                                                                               \
+    __builtin_shufflevector((x), (x), 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)
+#define VF_DOWN_4(x)                                                                               \
+    __builtin_shufflevector((x), (x), 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3)
+#define VF_DOWN_2(x)                                                                               \
+    __builtin_shufflevector((x), (x), 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1)
+#define VF_DOWN_1(x)                                                                               \
+    __builtin_shufflevector((x), (x), 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0)
+#define VD_DOWN_4(x) __builtin_shufflevector((x), (x), 4, 5, 6, 7, 0, 1, 2, 3)
+#define VD_DOWN_2(x) __builtin_shufflevector((x), (x), 2, 3, 0, 1, 2, 3, 0, 1)
+#define VD_DOWN_1(x) __builtin_shufflevector((x), (x), 1, 0, 1, 0, 1, 0, 1, 0)
+#elif VF_LANES == 8
+#define VF_DOWN_4(x) __builtin_shufflevector((x), (x), 4, 5, 6, 7, 0, 1, 2, 3)
+#define VF_DOWN_2(x) __builtin_shufflevector((x), (x), 2, 3, 0, 1, 2, 3, 0, 1)
+#define VF_DOWN_1(x) __builtin_shufflevector((x), (x), 1, 0, 1, 0, 1, 0, 1, 0)
+#define VD_DOWN_2(x) __builtin_shufflevector((x), (x), 2, 3, 0, 1)
+#define VD_DOWN_1(x) __builtin_shufflevector((x), (x), 1, 0, 1, 0)
+#else
+#define VF_DOWN_2(x) __builtin_shufflevector((x), (x), 2, 3, 0, 1)
+#define VF_DOWN_1(x) __builtin_shufflevector((x), (x), 1, 0, 1, 0)
+#define VD_DOWN_1(x) __builtin_shufflevector((x), (x), 1, 0)
+#endif
+
+/* The machine's own minimum and maximum: the second operand if the two are equal or either is NaN.
+ */
+#if TK_SIMD == 0
+#define VF_RAW(op, a, b) ((vf)_mm_##op##_ps((__m128)(a), (__m128)(b)))
+#define VD_RAW(op, a, b) ((vd)_mm_##op##_pd((__m128d)(a), (__m128d)(b)))
+#elif TK_SIMD == 1
+#define VF_RAW(op, a, b) ((vf)_mm256_##op##_ps((__m256)(a), (__m256)(b)))
+#define VD_RAW(op, a, b) ((vd)_mm256_##op##_pd((__m256d)(a), (__m256d)(b)))
+#else
+#define VF_RAW(op, a, b) ((vf)_mm512_##op##_ps((__m512)(a), (__m512)(b)))
+#define VD_RAW(op, a, b) ((vd)_mm512_##op##_pd((__m512d)(a), (__m512d)(b)))
+#endif
+
+/* x brought into [low, high]; NaN stays. */
+TK_INLINE vf vf_bound(vf x, float low, float high) {
+    return VF_RAW(min, vf_set(high), VF_RAW(max, vf_set(low), x));
+}
+TK_INLINE vd vd_bound(vd x, double low, double high) {
+    return VD_RAW(min, vd_set(high), VD_RAW(max, vd_set(low), x));
+}
+
 /* Greater (less) of two, NaN if either is NaN; of equal values the second. */
-TK_INLINE vf vf_max(vf a, vf b) { return vf_select(a > b, a, vf_select(a != a, a, b)); }
-TK_INLINE vf vf_min(vf a, vf b) { return vf_select(a < b, a, vf_select(a != a, a, b)); }
-TK_INLINE vd vd_max(vd a, vd b) { return vd_select(a > b, a, vd_select(a != a, a, b)); }
-TK_INLINE vd vd_min(vd a, vd b) { return vd_select(a < b, a, vd_select(a != a, a, b)); }
+TK_INLINE vf vf_max(vf a, vf b) { return vf_select(a != a, a, VF_RAW(max, a, b)); }
+TK_INLINE vf vf_min(vf a, vf b) { return vf_select(a != a, a, VF_RAW(min, a, b)); }
+TK_INLINE vd vd_max(vd a, vd b) { return vd_select(a != a, a, VD_RAW(max, a, b)); }
+TK_INLINE vd vd_min(vd a, vd b) { return vd_select(a != a, a, VD_RAW(min, a, b)); }
 
 #endif
