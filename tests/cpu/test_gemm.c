@@ -141,7 +141,8 @@ static void float_products(void) {
             for (int layouts = 0; layouts < LAYOUT_COUNT * LAYOUT_COUNT; layouts++)
                 for (size_t w = 0; w < (dtypes[d] == TK_FLOAT32 ? COUNT(ways) : 1); w++) {
                     gemm_case(dtypes[d], ways[w], sizes[s], layouts, 1, 0);
-                    gemm_case(dtypes[d], ways[w], sizes[s], layouts, 0.5, -2);
+                    if ((layouts + (int)s) % 3 == 0)
+                        gemm_case(dtypes[d], ways[w], sizes[s], layouts, 0.5, -2);
                 }
 }
 static void test_floats(void **state) {
