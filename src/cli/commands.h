@@ -19,7 +19,8 @@ int interrupts(void);
 /* Counts interrupts instead of dying from them. */
 void catch_interrupts(void);
 
-/* A tk_wait poll: true after the second interrupt. */
+/* tk_wait polls: true after the first and the second interrupt. */
+bool interrupted(void *arg);
 bool interrupted_twice(void *arg);
 
 /* TK_UNSUPPORTED when the model in `folder` has a tokenizer other than Tiki's bytes. */

@@ -32,8 +32,8 @@ static tk_status evaluate(evaluation *e, double *out_nats) {
 int command_eval(int argc, char **argv) {
     evaluation e = {.batch = 8};
     option items[] = {
-        {"model", OPTION_TEXT, &e.folder, .help = "folder of the model"},
-        {"data", OPTION_TEXT, &e.data, .help = "file to measure on"},
+        {"model", OPTION_PATH, &e.folder, .help = "folder of the model"},
+        {"data", OPTION_PATH, &e.data, .help = "file to measure on"},
         {"batch", OPTION_INT, &e.batch, .help = "sequences at a time", NULL, 1, 1 << 20},
         {"threads", OPTION_INT, &e.threads, .help = "threads that compute; 0: all processors", NULL,
          0, 512},

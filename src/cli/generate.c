@@ -135,7 +135,7 @@ static void end(writing *w) {
 int command_generate(int argc, char **argv) {
     writing w = {.tokens = 200, .sampling = {.temperature = 0.8, .top_p = 1}};
     option items[] = {
-        {"model", OPTION_TEXT, &w.folder, .help = "folder of the model"},
+        {"model", OPTION_PATH, &w.folder, .help = "folder of the model"},
         {"prompt", OPTION_TEXT, &w.prompt, .help = "text to go on from; - reads standard input"},
         {"tokens", OPTION_INT, &w.tokens, .help = "bytes to write", NULL, 0, 1e12},
         {"temperature", OPTION_REAL, &w.sampling.temperature,

@@ -55,6 +55,11 @@ void catch_interrupts(void) {
 
 int interrupts(void) { return interrupt_count; }
 
+bool interrupted(void *arg) {
+    (void)arg;
+    return interrupt_count >= 1;
+}
+
 bool interrupted_twice(void *arg) {
     (void)arg;
     return interrupt_count >= 2;

@@ -1,4 +1,5 @@
 /* See options.h. */
+#define _XOPEN_SOURCE 700
 #include "cli/options.h"
 
 #include <errno.h>
@@ -34,6 +35,9 @@ static void print_value(const option *o, char *text, size_t bytes) {
         return;
     case OPTION_TEXT:
         words = " TEXT";
+        break;
+    case OPTION_PATH:
+        words = " PATH";
         break;
     case OPTION_LIST:
         words = " PATH...";
@@ -237,24 +241,49 @@ bool options_from_json(options *set, json_t *object, const char *origin,
     return true;
 }
 
-json_t *options_to_json(const options *set) {
+static json_t *absolute_path(const char *path) {
+    char *absolute = path ? realpath(path, NULL) : NULL;
+    json_t *value = path ? json_string(absolute ? absolute : path) : json_null();
+    free(absolute);
+    return value;
+}
+
+static json_t *list_to_json(const text_list *list) {
+    json_t *array = json_array();
+    for (size_t i = 0; array && i < list->count; i++)
+        if (json_array_append_new(array, absolute_path(list->items[i]))) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+static json_t *value_to_json(const option *o) {
+    switch (o->kind) {
+    case OPTION_FLAG:
+        return json_boolean(*(bool *)o->value);
+    case OPTION_INT:
+        return json_integer(*(int64_t *)o->value);
+    case OPTION_REAL:
+        return json_real(*(double *)o->value);
+    case OPTION_PATH:
+        return absolute_path(*(const char **)o->value);
+    case OPTION_LIST:
+        return list_to_json(o->value);
+    default: {
+        const char *text = *(const char **)o->value;
+        return text ? json_string(text) : json_null();
+    }
+    }
+}
+
+json_t *options_to_json(const options *set, option_role role) {
     json_t *object = json_object();
     for (size_t i = 0; object && i < set->count; i++) {
         const option *o = &set->items[i];
-        json_t *value = NULL;
-        if (!o->shapes_the_run) continue;
-        if (o->kind == OPTION_FLAG)
-            value = json_boolean(*(bool *)o->value);
-        else if (o->kind == OPTION_INT)
-            value = json_integer(*(int64_t *)o->value);
-        else if (o->kind == OPTION_REAL)
-            value = json_real(*(double *)o->value);
-        else
-            value = *(const char **)o->value ? json_string(*(const char **)o->value) : json_null();
-        if (json_object_set_new(object, o->name, value)) {
-            json_decref(object);
-            return NULL;
-        }
+        if (o->role != role || !json_object_set_new(object, o->name, value_to_json(o))) continue;
+        json_decref(object);
+        return NULL;
     }
     return object;
 }

@@ -2,7 +2,6 @@
 #define _XOPEN_SOURCE 700
 #include "cli/run.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,15 +36,13 @@ tk_status run_read_state(const char *folder, json_t **out_state, int64_t *out_st
     return status == TK_OK ? read_json(path, out_state) : status;
 }
 
-static tk_status write_state(const char *folder, int64_t step, const options *set,
-                             uint64_t fingerprint) {
-    char path[4096], data[32];
+static tk_status write_state(const char *folder, int64_t step, json_t *record) {
+    char path[4096];
     tk_status status = run_path(path, sizeof path, folder, "state.json");
     if (status != TK_OK) return status;
-    snprintf(data, sizeof data, "%016" PRIx64, fingerprint);
-    json_t *root = json_pack("{s:I, s:s, s:o}", "step", (json_int_t)step, "data_fingerprint", data,
-                             "options", options_to_json(set));
-    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_t *root = json_pack("{s:I}", "step", (json_int_t)step);
+    bool whole = root && !json_object_update(root, record);
+    char *text = whole ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(root);
     if (!text) return tk_error_set(TK_OUT_OF_MEMORY, "no memory to write %s", path);
     status = tk_file_write(path, text, strlen(text));
@@ -55,8 +52,7 @@ static tk_status write_state(const char *folder, int64_t step, const options *se
 
 /* ---- checkpoints ---- */
 
-static tk_status save_files(const char *folder, const tk_trainer *trainer, const options *set,
-                            uint64_t fingerprint) {
+static tk_status save_files(const char *folder, const tk_trainer *trainer, json_t *record) {
     char path[4096];
     tk_metadata *metadata = tk_metadata_new();
     tk_status status = metadata ? tk_metadata_set(metadata, "format", "pt")
@@ -66,17 +62,16 @@ static tk_status save_files(const char *folder, const tk_trainer *trainer, const
         status = tk_safetensors_save(path, tk_trainer_parameters(trainer), metadata);
     if (status == TK_OK) status = run_path(path, sizeof path, folder, "optimizer.safetensors");
     if (status == TK_OK) status = tk_safetensors_save(path, tk_trainer_state(trainer), metadata);
-    if (status == TK_OK) status = write_state(folder, tk_trainer_steps(trainer), set, fingerprint);
+    if (status == TK_OK) status = write_state(folder, tk_trainer_steps(trainer), record);
     tk_metadata_free(metadata);
     return status;
 }
 
-tk_status run_save(const char *folder, const tk_trainer *trainer, const options *set,
-                   uint64_t fingerprint, int keep) {
+tk_status run_save(const char *folder, const tk_trainer *trainer, json_t *record, int keep) {
     tk_checkpoint *checkpoint;
     tk_status status = tk_checkpoint_begin(folder, tk_trainer_steps(trainer), &checkpoint);
     if (status != TK_OK) return status;
-    status = save_files(tk_checkpoint_path(checkpoint), trainer, set, fingerprint);
+    status = save_files(tk_checkpoint_path(checkpoint), trainer, record);
     if (status == TK_OK) return tk_checkpoint_commit(checkpoint, keep);
     tk_checkpoint_abandon(checkpoint);
     return status;

@@ -2,7 +2,8 @@
 #ifndef CLI_RUN_H
 #define CLI_RUN_H
 
-#include "cli/options.h"
+#include <jansson.h>
+
 #include "tiki/checkpoint.h"
 #include "tiki/train.h"
 
@@ -12,9 +13,8 @@ tk_status run_path(char *text, size_t bytes, const char *folder, const char *nam
 /* The latest state.json as a JSON object that the caller owns, and its step. */
 tk_status run_read_state(const char *folder, json_t **out_state, int64_t *out_step);
 
-/* Writes a checkpoint of the trainer with the options in state.json. */
-tk_status run_save(const char *folder, const tk_trainer *trainer, const options *set,
-                   uint64_t fingerprint, int keep);
+/* Writes a checkpoint of the trainer; its state.json is the step and what `record` holds. */
+tk_status run_save(const char *folder, const tk_trainer *trainer, json_t *record, int keep);
 
 /* Loads parameters and optimizer state of the latest checkpoint. */
 tk_status run_restore(tk_context *context, const char *folder, tk_trainer *trainer, int64_t step);

@@ -1,12 +1,13 @@
-/* `tiki train`. The options are listed once below; everything that shapes the numbers is in
- * state.json, so that
- * --resume needs nothing but the folder. */
+/* `tiki train`. The options are listed once below. Those that give other numbers are fixed in
+ * state.json, others are remembered there, so that --resume needs nothing but the folder. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/run.h"
 
@@ -23,6 +24,7 @@ typedef struct session {
     settings s;
     options set;
     json_t *config, *state; /* texts of options live here */
+    json_t *record;         /* state.json but for the step */
     tk_context *context;
     tk_corpus *corpus, *held_out_corpus;
     const unsigned char *held_out;
@@ -60,63 +62,64 @@ static const settings defaults = {
 static size_t list_options(settings *s, option *items) {
     const option list[] = {
         {"data", OPTION_LIST, &s->data, .help = "files and folders to learn from",
-         .shapes_the_run = false},
-        {"eval-data", OPTION_TEXT, &s->eval_data,
+         .role = OPTION_REMEMBERED},
+        {"eval-data", OPTION_PATH, &s->eval_data,
          .help = "file to measure on (default: the last tenth of the data)",
-         .shapes_the_run = true},
-        {"out", OPTION_TEXT, &s->out, .help = "folder of the run"},
+         .role = OPTION_REMEMBERED},
+        {"out", OPTION_PATH, &s->out, .help = "folder of the run"},
         {"model", OPTION_CHOICE, &s->model, .help = "family of the model", "gpt2|llama",
-         .shapes_the_run = true},
-        {"layers", OPTION_INT, &s->layers, .help = "layers", NULL, 1, 65536,
-         .shapes_the_run = true},
+         .role = OPTION_FIXED},
+        {"layers", OPTION_INT, &s->layers, .help = "layers", NULL, 1, 65536, .role = OPTION_FIXED},
         {"heads", OPTION_INT, &s->heads, .help = "attention heads", NULL, 1, 65536,
-         .shapes_the_run = true},
+         .role = OPTION_FIXED},
         {"kv-heads", OPTION_INT, &s->kv_heads,
          .help = "heads of keys and values; 0: as many as heads", NULL, 0, 65536,
-         .shapes_the_run = true},
+         .role = OPTION_FIXED},
         {"dim", OPTION_INT, &s->dim, .help = "width of the model", NULL, 1, 1048576,
-         .shapes_the_run = true},
+         .role = OPTION_FIXED},
         {"context", OPTION_INT, &s->context, .help = "bytes of a sequence", NULL, 1, 1 << 24,
-         .shapes_the_run = true},
+         .role = OPTION_FIXED},
         {"batch", OPTION_INT, &s->batch, .help = "sequences of a micro-batch", NULL, 1, 1 << 20,
-         .shapes_the_run = true},
+         .role = OPTION_FIXED},
         {"accumulate", OPTION_INT, &s->accumulate, .help = "micro-batches of a step", NULL, 1,
-         1 << 20, .shapes_the_run = true},
-        {"steps", OPTION_INT, &s->steps, .help = "train until this step", NULL, 1, LIMIT},
+         1 << 20, .role = OPTION_FIXED},
+        {"steps", OPTION_INT, &s->steps, .help = "train until this step", NULL, 1, LIMIT,
+         .role = OPTION_REMEMBERED},
         {"optimizer", OPTION_CHOICE, &s->optimizer, .help = "update rule",
-         "sgd|adamw|lion|adafactor|muon", .shapes_the_run = true},
+         "sgd|adamw|lion|adafactor|muon", .role = OPTION_FIXED},
         {"lr", OPTION_REAL, &s->lr, .help = "highest learning rate", NULL, 0, 1000,
-         .shapes_the_run = true},
+         .role = OPTION_FIXED},
         {"warmup", OPTION_INT, &s->warmup, .help = "steps from 0 to the highest rate", NULL, 0,
-         LIMIT, .shapes_the_run = true},
+         LIMIT, .role = OPTION_FIXED},
         {"decay", OPTION_CHOICE, &s->decay, .help = "of the learning rate, to a tenth",
-         "constant|cosine|linear", .shapes_the_run = true},
+         "constant|cosine|linear", .role = OPTION_FIXED},
         {"decay-steps", OPTION_INT, &s->decay_steps, .help = "steps that the decay takes", NULL, 0,
-         LIMIT, .shapes_the_run = true},
+         LIMIT, .role = OPTION_FIXED},
         {"weight-decay", OPTION_REAL, &s->weight_decay, .help = "pull of parameters to 0", NULL, 0,
-         1000, .shapes_the_run = true},
+         1000, .role = OPTION_FIXED},
         {"clip", OPTION_REAL, &s->clip, .help = "largest norm of the gradients; 0: no limit", NULL,
-         0, 1e30, .shapes_the_run = true},
+         0, 1e30, .role = OPTION_FIXED},
         {"dtype", OPTION_CHOICE, &s->dtype,
          .help = "of activations and products; parameters stay float32", "float32|bfloat16|float16",
-         .shapes_the_run = true},
+         .role = OPTION_FIXED},
         {"dropout", OPTION_REAL, &s->dropout, .help = "share of activations zeroed", NULL, 0, 0.999,
-         .shapes_the_run = true},
+         .role = OPTION_FIXED},
         {"seed", OPTION_INT, &s->seed, .help = "of parameters, data order and dropout", NULL, 0,
-         LIMIT, .shapes_the_run = true},
+         LIMIT, .role = OPTION_FIXED},
         {"threads", OPTION_INT, &s->threads, .help = "threads that compute; 0: all processors",
-         NULL, 0, 512, .shapes_the_run = true},
+         NULL, 0, 512, .role = OPTION_FIXED},
         {"device", OPTION_CHOICE, &s->device, .help = "where to compute", "cpu",
-         .shapes_the_run = true},
-        {"config", OPTION_TEXT, &s->config,
+         .role = OPTION_FIXED},
+        {"config", OPTION_PATH, &s->config,
          .help = "JSON file with options of these names; the command line wins"},
         {"resume", OPTION_FLAG, &s->resume, .help = "go on from the latest checkpoint in --out"},
         {"checkpoint-every", OPTION_INT, &s->checkpoint_every, .help = "steps between checkpoints",
-         NULL, 1, LIMIT},
+         NULL, 1, LIMIT, .role = OPTION_REMEMBERED},
         {"keep", OPTION_INT, &s->keep, .help = "newest checkpoints to keep; 0: all", NULL, 0,
-         1 << 20},
+         1 << 20, .role = OPTION_REMEMBERED},
         {"eval-every", OPTION_INT, &s->eval_every,
-         .help = "steps between measurements; 0: at the end only", NULL, 0, LIMIT},
+         .help = "steps between measurements; 0: at the end only", NULL, 0, LIMIT,
+         .role = OPTION_REMEMBERED},
     };
     memcpy(items, list, sizeof list);
     return sizeof list / sizeof list[0];
@@ -144,21 +147,33 @@ static bool read_config_file(session *w) {
 
 static int read_resumed(session *w) {
     if (run_read_state(w->s.out, &w->state, &w->step) != TK_OK) return complain_of_error("train");
-    json_t *saved = json_object_get(w->state, "options");
-    if (!json_is_object(saved)) return usage("state.json of the run has no options");
-    return options_from_json(&w->set, saved, "state.json", true) ? -1 : 2;
+    json_t *fixed = json_object_get(w->state, "options"),
+           *remembered = json_object_get(w->state, "remembered");
+    if (!json_is_object(fixed) || !json_is_object(remembered))
+        return usage("state.json of the run has no options");
+    return options_from_json(&w->set, fixed, "state.json", true) &&
+                   options_from_json(&w->set, remembered, "state.json", false)
+               ? -1
+               : 2;
+}
+
+static int check_new_run(session *w) {
+    tk_status status = tk_checkpoint_latest(w->s.out, NULL, NULL);
+    if (status == TK_OK)
+        return usage("--out holds a run already: give --resume, or another folder");
+    return status == TK_NOT_FOUND ? -1 : complain_of_error("train");
 }
 
 static int check_settings(session *w) {
     settings *s = &w->s;
-    if (s->data.count == 0) return usage("--data is missing");
     if (!s->out) return usage("--out is missing");
-    if (s->resume) return read_resumed(w);
-    if (tk_checkpoint_latest(s->out, NULL, NULL) == TK_OK)
-        return usage("--out holds a run already: give --resume, or another folder");
+    if (s->threads == 0) s->threads = tk_threads_count();
+    int code = s->resume ? read_resumed(w) : check_new_run(w);
+    if (code >= 0) return code;
+    if (s->data.count == 0) return usage("--data is missing");
     if (strcmp(s->decay, "constant") != 0 && s->decay_steps == 0)
         return usage("--decay needs --decay-steps");
-    if (s->threads == 0) s->threads = tk_threads_count();
+    if (s->steps < w->step) return usage("the run has taken more than --steps already");
     return -1;
 }
 
@@ -197,15 +212,28 @@ static tk_status load_data(session *w) {
     return TK_OK;
 }
 
-static tk_status check_same_data(const session *w) {
-    char text[32];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)tk_corpus_fingerprint(w->corpus));
-    const char *saved = json_string_value(json_object_get(w->state, "data_fingerprint"));
-    if (saved && !strcmp(saved, text)) return TK_OK;
-    return tk_error_set(
-        TK_INVALID_ARGUMENT,
-        "the data is not what the run was started with (fingerprint %s, expected %s)", text,
-        saved ? saved : "one");
+/* What state.json says of the data: its fingerprint, and what of it is learned from. */
+static json_t *describe_data(const session *w) {
+    char data[32], held_out[32] = "the last tenth";
+    snprintf(data, sizeof data, "%016" PRIx64, tk_corpus_fingerprint(w->corpus));
+    if (w->held_out_corpus)
+        snprintf(held_out, sizeof held_out, "%016" PRIx64,
+                 tk_corpus_fingerprint(w->held_out_corpus));
+    return json_pack("{s:s, s:I, s:s}", "fingerprint", data, "bytes_to_learn_from",
+                     (json_int_t)w->train_size, "held_out", held_out);
+}
+
+static tk_status describe_run(session *w) {
+    w->record = json_pack("{s:o, s:o, s:o}", "data", describe_data(w), "options",
+                          options_to_json(&w->set, OPTION_FIXED), "remembered",
+                          options_to_json(&w->set, OPTION_REMEMBERED));
+    if (!w->record) return tk_error_set(TK_OUT_OF_MEMORY, "no memory for state.json");
+    if (!w->s.resume ||
+        json_equal(json_object_get(w->record, "data"), json_object_get(w->state, "data")))
+        return TK_OK;
+    return tk_error_set(TK_INVALID_ARGUMENT,
+                        "the data is not what the run was started with: --data or --eval-data "
+                        "contradicts state.json, or a file has changed");
 }
 
 static tk_status make_options(session *w) {
@@ -240,8 +268,7 @@ static tk_status make_options(session *w) {
 static tk_status open_folder(session *w) {
     char path[4096];
     tk_status status = TK_OK;
-    if (!w->s.resume)
-        status = run_save(w->s.out, w->trainer, &w->set, tk_corpus_fingerprint(w->corpus), 0);
+    if (!w->s.resume) status = run_save(w->s.out, w->trainer, w->record, 0);
     if (status == TK_OK) status = run_path(path, sizeof path, w->s.out, "config.json");
     if (status == TK_OK) status = tk_model_config_save(path, &w->options.model);
     if (status == TK_OK) status = run_path(path, sizeof path, w->s.out, "log.jsonl");
@@ -251,7 +278,7 @@ static tk_status open_folder(session *w) {
 static tk_status prepare(session *w) {
     tk_status status = tk_threads_set((int)w->s.threads);
     if (status == TK_OK) status = load_data(w);
-    if (status == TK_OK && w->s.resume) status = check_same_data(w);
+    if (status == TK_OK) status = describe_run(w);
     if (status == TK_OK) status = make_options(w);
     if (status == TK_OK) status = tk_context_create(NULL, &w->context);
     if (status == TK_OK)
@@ -293,7 +320,7 @@ static tk_status log_step(const session *w, const tk_train_report *r) {
 static tk_status measure(const session *w) {
     double nats = 0;
     tk_model_run run = {.cast = w->options.dtype != TK_FLOAT32, .dtype = w->options.dtype};
-    tk_wait wait = {.poll = interrupted_twice};
+    tk_wait wait = {.poll = interrupted};
     tk_status status =
         tk_model_evaluate(w->context, &w->options.model, tk_trainer_parameters(w->trainer), &run,
                           w->held_out, w->held_out_size, w->s.batch, &wait, &nats);
@@ -308,9 +335,7 @@ static tk_status measure(const session *w) {
 
 static tk_status save(const session *w) {
     tk_status status = tk_run_log_sync(w->log);
-    if (status == TK_OK)
-        status = run_save(w->s.out, w->trainer, &w->set, tk_corpus_fingerprint(w->corpus),
-                          (int)w->s.keep);
+    if (status == TK_OK) status = run_save(w->s.out, w->trainer, w->record, (int)w->s.keep);
     return status == TK_OK ? run_draw(w->s.out) : status;
 }
 
@@ -322,11 +347,11 @@ static tk_status train_step(session *w) {
     if (status == TK_OK) status = log_step(w, &report);
     if (status != TK_OK) return status;
     progress_step(&w->progress, &report);
-    bool is_last = report.step == w->s.steps || interrupts();
-    if ((w->s.eval_every && report.step % w->s.eval_every == 0 && !interrupts()) ||
-        report.step == w->s.steps)
-        status = measure(w);
-    if (status == TK_OK && (is_last || report.step % w->s.checkpoint_every == 0)) status = save(w);
+    bool last = report.step == w->s.steps;
+    if (last || (w->s.eval_every && report.step % w->s.eval_every == 0)) status = measure(w);
+    if (status == TK_INTERRUPTED) status = TK_OK;
+    if (status == TK_OK && (last || interrupts() || report.step % w->s.checkpoint_every == 0))
+        status = save(w);
     return status;
 }
 
@@ -359,6 +384,7 @@ static void end(session *w) {
     tk_corpus_free(w->held_out_corpus);
     json_decref(w->config);
     json_decref(w->state);
+    json_decref(w->record);
     options_free(&w->set);
 }
 
