@@ -20,17 +20,24 @@ int tk_moving_leaves(const tk_layout *layout, tk_moving *out) {
     return count;
 }
 
-static int compare_moving(const void *a, const void *b) {
-    const tk_moving *x = a, *y = b;
-    tk_leaf p = x->leaf, q = y->leaf;
-    if (p.stride.kind != q.stride.kind) return p.stride.kind < q.stride.kind ? -1 : 1;
-    if (p.stride.value != q.stride.value) return p.stride.value < q.stride.value ? -1 : 1;
-    if (p.shape.value != q.shape.value) return p.shape.value < q.shape.value ? -1 : 1;
-    return x->index - y->index;
+/* Does x come before y? */
+static bool is_before(const tk_moving *x, const tk_moving *y) {
+    const tk_term *p = &x->leaf.stride, *q = &y->leaf.stride;
+    if (p->kind != q->kind) return p->kind < q->kind;
+    if (p->value != q->value) return p->value < q->value;
+    if (x->leaf.shape.value != y->leaf.shape.value)
+        return x->leaf.shape.value < y->leaf.shape.value;
+    return x->index < y->index;
 }
 
+/* By insertion: there are few leaves, and most layouts are nearly sorted. */
 void tk_sort_moving(tk_moving *leaf, int count) {
-    qsort(leaf, (size_t)count, sizeof *leaf, compare_moving);
+    for (int i = 1; i < count; i++) {
+        tk_moving moved = leaf[i];
+        int at = i;
+        for (; at > 0 && is_before(&moved, &leaf[at - 1]); at--) leaf[at] = leaf[at - 1];
+        leaf[at] = moved;
+    }
 }
 
 /* Does the leaf start at a multiple of what the leaves below it span? */

@@ -70,8 +70,8 @@ static tk_term dynamic_quotient(tk_term a, tk_term b) {
 tk_term tk_term_ceil_div(tk_term a, tk_term b) {
     if (tk_term_is(b, 1)) return a;
     if (a.kind != TK_TERM_STATIC || b.kind != TK_TERM_STATIC) return dynamic_quotient(a, b);
-    int64_t quotient = a.value / b.value;
-    if (a.value % b.value) quotient += a.value < 0 ? -1 : 1;
+    int64_t rest, quotient = tk_div_fast(a.value, b.value, &rest);
+    if (rest) quotient += a.value < 0 ? -1 : 1;
     return tk_term_int(quotient);
 }
 
@@ -91,7 +91,9 @@ tk_term tk_term_mod(tk_term a, tk_term b) {
 tk_proof tk_term_divides(tk_term a, tk_term b) {
     if (tk_term_is(b, 0) || tk_term_is(a, 1) || tk_term_is(a, -1)) return TK_PROVEN;
     if (a.kind != TK_TERM_STATIC) return TK_OPEN;
-    if (b.value % a.value == 0) return TK_PROVEN;
+    int64_t rest;
+    (void)tk_div_fast(b.value, a.value, &rest);
+    if (rest == 0) return TK_PROVEN;
     return b.kind == TK_TERM_STATIC ? TK_REFUTED : TK_OPEN;
 }
 

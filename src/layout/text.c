@@ -354,11 +354,25 @@ static size_t close_text(writer *w) {
     return w->length;
 }
 
+/* Plain numbers, nearly all there are, without the machinery of formats. */
+static void put_term(writer *w, tk_term term) {
+    if (term.kind != TK_TERM_STATIC || term.basis || term.value < 0) {
+        put_text(w, tk_term_show(term).text);
+        return;
+    }
+    char digits[24];
+    int count = 0;
+    uint64_t rest = (uint64_t)term.value;
+    do digits[count++] = (char)('0' + rest % 10);
+    while (rest /= 10);
+    while (count) put_char(w, digits[--count]);
+}
+
 /* Terms lie `step` terms apart: 1 in a tuple, 2 in a layout's shape or stride. */
 static void put_tree(writer *w, const uint8_t **node, const tk_term **leaf, int step) {
     uint8_t head = *(*node)++;
     if (head == TK_NODE_LEAF) {
-        put_text(w, tk_term_show(**leaf).text);
+        put_term(w, **leaf);
         *leaf += step;
         return;
     }
