@@ -177,7 +177,8 @@ void tk_attrs_print(tk_record record, const void *attrs, tk_strbuf *out) {
     const char *at = attrs;
     tk_dtype dtype = TK_FLOAT64;
     for (int i = 0; i < info->n_fields; i++) {
-        if (info->fields[i].kind == TK_FIELD_DTYPE) dtype = (tk_dtype) * (const int64_t *)(const void *)at;
+        if (info->fields[i].kind == TK_FIELD_DTYPE)
+            dtype = (tk_dtype) * (const int64_t *)(const void *)at;
         tk_strbuf_printf(out, " %s=", info->fields[i].name);
         print_field(info->fields[i].kind, at, dtype, out);
         at += tk_field_bytes(info->fields[i].kind);

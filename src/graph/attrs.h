@@ -101,8 +101,8 @@ void tk_attrs_copy(tk_record record, const void *attrs, void *memory);
 /* Lets go of the references that a copy holds. */
 void tk_attrs_deinit(tk_record record, void *attrs);
 
-/* Prints ` name=value` for each field, in the text form that tk_graph_text_parse reads. BITS are a value of
- * the record's dtype, which comes before them. */
+/* Prints ` name=value` for each field, in the text form that tk_graph_text_parse reads. BITS are a
+ * value of the record's dtype, which comes before them. */
 void tk_attrs_print(tk_record record, const void *attrs, tk_strbuf *out);
 
 #endif

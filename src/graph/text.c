@@ -32,10 +32,14 @@ void tk_text_put_quoted(tk_strbuf *out, const char *text) {
 
 static bool is_value_of(tk_dtype dtype, double value) {
     switch (dtype) {
-    case TK_FLOAT64: return true;
-    case TK_FLOAT16: return (double)tk_f16_to_f32(tk_f64_to_f16(value)) == value;
-    case TK_BFLOAT16: return (double)tk_bf16_to_f32(tk_f64_to_bf16(value)) == value;
-    default: return (double)(float)value == value;
+    case TK_FLOAT64:
+        return true;
+    case TK_FLOAT16:
+        return (double)tk_f16_to_f32(tk_f64_to_f16(value)) == value;
+    case TK_BFLOAT16:
+        return (double)tk_bf16_to_f32(tk_f64_to_bf16(value)) == value;
+    default:
+        return (double)(float)value == value;
     }
 }
 
@@ -54,10 +58,17 @@ static void put_float_bits(tk_strbuf *out, tk_dtype dtype, uint64_t bits) {
 
 void tk_text_put_bits(tk_strbuf *out, tk_dtype dtype, uint64_t bits) {
     switch (tk_dtype_kind(dtype)) {
-    case TK_KIND_BOOL: tk_strbuf_puts(out, bits ? "true" : "false"); break;
-    case TK_KIND_UNSIGNED: tk_strbuf_printf(out, "%" PRIu64, bits); break;
-    case TK_KIND_SIGNED: tk_strbuf_printf(out, "%" PRId64, (int64_t)bits); break;
-    default: put_float_bits(out, dtype, bits);
+    case TK_KIND_BOOL:
+        tk_strbuf_puts(out, bits ? "true" : "false");
+        break;
+    case TK_KIND_UNSIGNED:
+        tk_strbuf_printf(out, "%" PRIu64, bits);
+        break;
+    case TK_KIND_SIGNED:
+        tk_strbuf_printf(out, "%" PRId64, (int64_t)bits);
+        break;
+    default:
+        put_float_bits(out, dtype, bits);
     }
 }
 

@@ -13,8 +13,9 @@ void tk_text_put_list(tk_strbuf *out, const int64_t *items, int64_t count);
 /* A string in double quotes with \" \\ \n \t and \xHH escapes. */
 void tk_text_put_quoted(tk_strbuf *out, const char *text);
 
-/* The value that constants and ranges of a dtype keep as 64 bits (integers as such, floats and parts of
- * complex numbers as a double): 1.5, -3, true; 0x... where no decimal number has these bits. */
+/* The value that constants and ranges of a dtype keep as 64 bits (integers as such, floats and
+ * parts of complex numbers as a double): 1.5, -3, true; 0x... where no decimal number has these
+ * bits. */
 void tk_text_put_bits(tk_strbuf *out, tk_dtype dtype, uint64_t bits);
 
 /* "(2, 3)" into `text`, cut with "..." where there is no room. Returns `text`. */
