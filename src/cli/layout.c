@@ -131,16 +131,20 @@ static bool read_picture(int argc, char **argv, picture *out) {
 }
 
 /* Draws into `text`; with a capacity of 0 it measures. */
+static tk_status draw_tv(const picture *p, char *text, size_t capacity, size_t *out_length) {
+    tk_layout tv;
+    tk_tuple tile;
+    tk_status status = tk_layout_parse(p->layout, &tv);
+    if (status == TK_OK) status = tk_tuple_parse(p->tile, &tile);
+    if (status == TK_OK) status = tk_layout_draw_tv(&tv, &tile, text, capacity, out_length);
+    return status;
+}
+
 static tk_status draw(const picture *p, char *text, size_t capacity, size_t *out_length) {
     tk_composed layout, other;
-    tk_tuple tile;
+    if (p->tile) return draw_tv(p, text, capacity, out_length);
     tk_status status = tk_composed_parse(p->layout, &layout);
     if (status != TK_OK) return status;
-    if (p->tile) {
-        status = tk_tuple_parse(p->tile, &tile);
-        if (status != TK_OK) return status;
-        return tk_layout_draw_tv(&layout.outer, &tile, text, capacity, out_length);
-    }
     if (p->width) return tk_layout_draw_banks(&layout, atoi(p->width), text, capacity, out_length);
     if (!p->other) return tk_layout_draw(&layout, text, capacity, out_length);
     status = tk_composed_parse(p->other, &other);
