@@ -124,13 +124,19 @@ static void pack(block *b, int side, size_t bytes, const char *from, int64_t str
     tk_copy_run(bytes, b->data[side], (int64_t)bytes, from, stride, count);
 }
 
+/* The one family whose kernels do not work in place: bytes over one-byte operands. */
+static bool compares_in_place(const tk_ewise *e, char *const *data) {
+    return vec_choices[e->op].family == FAMILY_COMPARE &&
+           (data[0] == data[1] || data[0] == data[2]);
+}
+
 static void vec_block(const tk_ewise *e, char *const *data, const int64_t *strides, int64_t count) {
     block b;
     int64_t bytes = (int64_t)tk_dtype_size(e->dtype), result = (int64_t)tk_dtype_size(e->result);
     memcpy(b.data, data, (size_t)(1 + e->n_operands) * sizeof *data);
     for (int k = 1; k <= e->n_operands; k++)
         if (strides[k] != bytes) pack(&b, k, (size_t)bytes, data[k], strides[k], count);
-    bool dense = strides[0] == result;
+    bool dense = strides[0] == result && !compares_in_place(e, data);
     void *out = dense ? (void *)data[0] : b.packed[0];
     vec_run(e, out, b.data[1], e->n_operands == 2 ? b.data[2] : NULL, TK_VEC_VV, count);
     if (!dense) tk_copy_run((size_t)result, data[0], strides[0], out, result, count);
@@ -189,7 +195,7 @@ void tk_ewise_run(void *ewise, char *const *data, const int64_t *strides, int64_
         by_blocks(e, half_block, data, strides, count);
     else if (!e->use_vec)
         e->reference(data, strides, count);
-    else if (vec_mode_of(e, strides, &mode))
+    else if (vec_mode_of(e, strides, &mode) && !compares_in_place(e, data))
         vec_run(e, data[0], data[1], e->n_operands == 2 ? data[2] : NULL, mode, count);
     else
         by_blocks(e, vec_block, data, strides, count);
