@@ -19,7 +19,7 @@ static char folder[256];
 static int make_folder(void **state) {
     (void)state;
     const char *base = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/tiki-io-XXXXXX", base ? base : "/tmp");
+    snprintf(folder, sizeof folder, "%s/tiki-io-XXXXXX", base ? base : P_tmpdir);
     return mkdtemp(folder) ? 0 : -1;
 }
 
