@@ -63,13 +63,18 @@ static inline uint16_t tk_f32_to_f16(float value) {
 static inline float tk_f64_to_f32_odd(double value) {
     float nearest = (float)value;
     if ((double)nearest == value || value != value) return nearest;
-    double magnitude = value < 0 ? -value : value, rounded = nearest < 0 ? -(double)nearest : nearest;
+    double magnitude = value < 0 ? -value : value,
+           rounded = nearest < 0 ? -(double)nearest : nearest;
     uint32_t bits = tk_float_bits(nearest);
     if (rounded > magnitude) bits--;
     return tk_bits_float(bits | 1u);
 }
 
-static inline uint16_t tk_f64_to_f16(double value) { return tk_f32_to_f16(tk_f64_to_f32_odd(value)); }
-static inline uint16_t tk_f64_to_bf16(double value) { return tk_f32_to_bf16(tk_f64_to_f32_odd(value)); }
+static inline uint16_t tk_f64_to_f16(double value) {
+    return tk_f32_to_f16(tk_f64_to_f32_odd(value));
+}
+static inline uint16_t tk_f64_to_bf16(double value) {
+    return tk_f32_to_bf16(tk_f64_to_f32_odd(value));
+}
 
 #endif

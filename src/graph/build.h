@@ -78,8 +78,8 @@ static inline tk_list tk_axes_list(const tk_axes *axes) {
     return (tk_list){axes->items, axes->count};
 }
 
-/* Refuses a list that is not given or longer than TK_MAX_RANK; `what` names op and argument. Needed before
- * a node is interned: its attributes are read before the op's shape rule runs. */
+/* Refuses a list that is not given or longer than TK_MAX_RANK; `what` names op and argument. Needed
+ * before a node is interned: its attributes are read before the op's shape rule runs. */
 tk_status tk_shape_check(const char *what, tk_shape shape);
 
 /* A node's shape as a value. */

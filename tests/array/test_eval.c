@@ -1,4 +1,5 @@
-/* Evaluation: views, donation, failure and interruption, streams, threads, forks, deep graphs, index faults. */
+/* Evaluation: views, donation, failure and interruption, streams, threads, forks, deep graphs,
+ * index faults. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static void views_share_memory(void **state) {
     assert_true(view.strides[0] == 0 && view.data == of_x.data);
     tk_array strided = tk_slice(x, TK_AXES(0, 5), TK_AXES(4, -7), TK_AXES(2, -2));
     assert_ok(tk_array_view(strided, &view));
-    assert_true(view.shape[0] == 2 && view.shape[1] == 3 && view.strides[0] == 12 && view.strides[1] == -2);
+    assert_true(view.shape[0] == 2 && view.shape[1] == 3 && view.strides[0] == 12 &&
+                view.strides[1] == -2);
     assert_ok(tk_array_view(tk_reshape(tk_transpose(x, TK_ALL_AXES), TK_SHAPE(2, 3, 4)), &view));
     assert_ptr_equal(view.data, of_x.data);
     tk_scope_close(scope);
@@ -46,7 +48,8 @@ static size_t peak_of_chain(tk_context *ctx, int64_t elements, int length) {
     size_t before = tk_device_memory(device).active;
     tk_scope scope = tk_scope_open(ctx);
     tk_array y = x;
-    for (int i = 0; i < length; i++) y = tk_add(tk_multiply(y, tk_scalar(ctx, 0.5)), tk_scalar(ctx, 1));
+    for (int i = 0; i < length; i++)
+        y = tk_add(tk_multiply(y, tk_scalar(ctx, 0.5)), tk_scalar(ctx, 1));
     y = tk_keep(y);
     tk_scope_close(scope);
     assert_ok(tk_eval(y));
@@ -70,14 +73,16 @@ static void held_arrays_are_never_overwritten(void **state) {
     (void)state;
     tk_context *ctx = make_context();
     tk_scope scope = tk_scope_open(ctx);
-    tk_array x = ramp(ctx, TK_SHAPE(1000)), y = tk_add(x, tk_scalar(ctx, 1)), z = tk_multiply(y, tk_scalar(ctx, 2));
+    tk_array x = ramp(ctx, TK_SHAPE(1000)), y = tk_add(x, tk_scalar(ctx, 1)),
+             z = tk_multiply(y, tk_scalar(ctx, 2));
     assert_ok(tk_eval(z));
     float of_x[1000], of_y[1000], of_z[1000];
     assert_ok(tk_copy_out(x, of_x, sizeof of_x));
     assert_ok(tk_copy_out(y, of_y, sizeof of_y));
     assert_ok(tk_copy_out(z, of_z, sizeof of_z));
     for (int i = 0; i < 1000; i++)
-        assert_true(of_x[i] == (float)i && of_y[i] == (float)(i + 1) && of_z[i] == (float)(2 * i + 2));
+        assert_true(of_x[i] == (float)i && of_y[i] == (float)(i + 1) &&
+                    of_z[i] == (float)(2 * i + 2));
     tk_scope_close(scope);
     tk_context_release(ctx);
 }
@@ -300,7 +305,8 @@ static void the_nan_trap_names_the_op(void **state) {
     (void)state;
     tk_context *ctx = make_context();
     tk_scope scope = tk_scope_open(ctx);
-    tk_array y = tk_exp(tk_log(tk_subtract(tk_ones(ctx, TK_SHAPE(3), TK_FLOAT32), tk_scalar(ctx, 2))));
+    tk_array y =
+        tk_exp(tk_log(tk_subtract(tk_ones(ctx, TK_SHAPE(3), TK_FLOAT32), tk_scalar(ctx, 2))));
     tk_set_nan_trap(ctx, true);
     assert_int_equal(tk_eval(y), TK_NAN_TRAPPED);
     assert_non_null(strstr(tk_error_message(), "log"));

@@ -69,7 +69,8 @@ static void equal_expressions_are_one_node(void **state) {
     tk_array x = floats(ctx, 2, values), other = floats(ctx, 2, values);
     assert_true(tk_array_same(tk_exp(tk_add(x, x)), tk_exp(tk_add(x, x))));
     assert_false(tk_array_same(tk_exp(x), tk_exp(other)));
-    tk_array minus = tk_multiply(x, tk_scalar(ctx, -0.0)), plus = tk_multiply(x, tk_scalar(ctx, 0.0));
+    tk_array minus = tk_multiply(x, tk_scalar(ctx, -0.0)),
+             plus = tk_multiply(x, tk_scalar(ctx, 0.0));
     assert_false(tk_array_same(minus, plus));
     tk_scope_close(scope);
     tk_context_release(ctx);
@@ -79,7 +80,8 @@ static void errors_stick(void **state) {
     (void)state;
     tk_context *ctx = make_context();
     tk_scope scope = tk_scope_open(ctx);
-    tk_array a = tk_zeros(ctx, TK_SHAPE(2, 3), TK_FLOAT32), b = tk_zeros(ctx, TK_SHAPE(4, 5), TK_FLOAT32);
+    tk_array a = tk_zeros(ctx, TK_SHAPE(2, 3), TK_FLOAT32),
+             b = tk_zeros(ctx, TK_SHAPE(4, 5), TK_FLOAT32);
     tk_array wrong = tk_add(a, b);
     assert_int_equal(tk_array_status(wrong), TK_SHAPE_ERROR);
     tk_array later = tk_sum(tk_exp(wrong), TK_ALL_AXES, TK_DROPDIMS);
@@ -126,7 +128,8 @@ static void weak_scalars_follow_arrays(void **state) {
     (void)state;
     tk_context *ctx = make_context();
     tk_scope scope = tk_scope_open(ctx);
-    tk_array half = tk_zeros(ctx, TK_SHAPE(2), TK_FLOAT16), whole = tk_zeros(ctx, TK_SHAPE(2), TK_INT8);
+    tk_array half = tk_zeros(ctx, TK_SHAPE(2), TK_FLOAT16),
+             whole = tk_zeros(ctx, TK_SHAPE(2), TK_INT8);
     assert_int_equal(tk_array_dtype(tk_add(half, tk_scalar(ctx, 1.5))), TK_FLOAT16);
     assert_int_equal(tk_array_dtype(tk_add(whole, tk_scalar(ctx, 1.5))), TK_FLOAT32);
     assert_int_equal(tk_array_dtype(tk_add(whole, tk_scalar_int(ctx, 300))), TK_INT8);
@@ -165,7 +168,8 @@ static void wrapped_memory_goes_back(void **state) {
     static float memory[6] = {0, 1, 2, 3, 4, 5};
     int64_t strides[] = {1, 2};
     wrapped_owner = NULL;
-    tk_array a = tk_from_memory(ctx, memory, sizeof memory, TK_SHAPE(2, 3), strides, TK_FLOAT32, note_release, memory);
+    tk_array a = tk_from_memory(ctx, memory, sizeof memory, TK_SHAPE(2, 3), strides, TK_FLOAT32,
+                                note_release, memory);
     float out[6];
     assert_ok(tk_copy_out(a, out, sizeof out));
     assert_true(out[0] == 0 && out[1] == 2 && out[2] == 4 && out[3] == 1);
@@ -173,7 +177,8 @@ static void wrapped_memory_goes_back(void **state) {
     tk_release(a);
     assert_ptr_equal(wrapped_owner, memory);
     wrapped_owner = NULL;
-    tk_array wrong = tk_from_memory(ctx, memory, 8, TK_SHAPE(2, 3), NULL, TK_FLOAT32, note_release, memory);
+    tk_array wrong =
+        tk_from_memory(ctx, memory, 8, TK_SHAPE(2, 3), NULL, TK_FLOAT32, note_release, memory);
     assert_int_equal(tk_array_status(wrong), TK_INVALID_ARGUMENT);
     assert_ptr_equal(wrapped_owner, memory);
     tk_release(wrong);
