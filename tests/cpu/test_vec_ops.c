@@ -225,6 +225,31 @@ static void test_fused(void **state) {
     for_each_variant(fused);
 }
 
+/* Spans so long that results are stored past the cache: the same as in pieces. */
+static void long_spans(void) {
+    enum { LONG = (16 << 20) / 4 + 37, PIECE = 100000 };
+    float *x = malloc(LONG * 4), *whole = aligned_alloc(64, (LONG * 4 + 63) / 64 * 64);
+    float *pieces = malloc(LONG * 4);
+    fill_unit_f32(17, x, LONG);
+    tk_vec_unary(TK_VEC_EXP, TK_FLOAT32, x, whole, LONG);
+    for (int64_t i = 0; i < LONG; i += PIECE)
+        tk_vec_unary(TK_VEC_EXP, TK_FLOAT32, x + i, pieces + i,
+                     LONG - i < PIECE ? LONG - i : PIECE);
+    assert_memory_equal(whole, pieces, LONG * 4);
+    for (int64_t i = 0; i < LONG; i += PIECE)
+        tk_vec_binary(TK_VEC_MUL, TK_FLOAT32, TK_VEC_VS, x + i, x, pieces + i,
+                      LONG - i < PIECE ? LONG - i : PIECE);
+    tk_vec_binary(TK_VEC_MUL, TK_FLOAT32, TK_VEC_VS, x, x, whole, LONG);
+    assert_memory_equal(whole, pieces, LONG * 4);
+    free(x);
+    free(whole);
+    free(pieces);
+}
+static void test_long_spans(void **state) {
+    (void)state;
+    for_each_variant(long_spans);
+}
+
 static void halves(void) {
     static uint16_t all[65536], back[65536];
     static float wide[65536];
@@ -303,8 +328,8 @@ int main(void) {
         cmocka_unit_test(test_binary),     cmocka_unit_test(test_pow),
         cmocka_unit_test(test_integers),   cmocka_unit_test(test_compare),
         cmocka_unit_test(test_where),      cmocka_unit_test(test_fused),
-        cmocka_unit_test(test_halves),     cmocka_unit_test(test_saturation),
-        cmocka_unit_test(test_every_pair),
+        cmocka_unit_test(test_long_spans), cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_saturation), cmocka_unit_test(test_every_pair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
