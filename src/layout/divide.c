@@ -18,15 +18,20 @@ static tk_status pair_up(const tk_layout *first, const tk_layout *second, tk_lay
     return tk_layout_finish(out);
 }
 
-/* A is coalesced first: past its end the last leaf of extent above 1 is the one to extend. */
+/* Past the end of A its last leaf goes on, as evaluation has it. Where that has no layout only
+ * because the last leaf has extent 1, the last one above 1 goes on instead: a tile that rounds up
+ * is still exact on all that A has. */
 static tk_status divide_pair(const tk_layout *a, const tk_layout *b, tk_layout *out) {
     tk_term size;
     tk_layout rest, both, whole;
     TK_TRY(tk_layout_size(a, &size));
     TK_TRY(tk_layout_complement(b, size, &rest));
     TK_TRY(pair_up(b, &rest, &both));
+    tk_status status = tk_layout_composition(a, &both, out);
+    bool ends_in_one = a->leaf_count && tk_term_is(a->leaf[a->leaf_count - 1].shape, 1);
+    if (status != TK_SHAPE_ERROR || !ends_in_one || tk_term_is(size, 1)) return status;
     TK_TRY(tk_layout_coalesce(a, NULL, &whole));
-    return tk_layout_composition(tk_term_is(size, 1) ? a : &whole, &both, out);
+    return tk_layout_composition(&whole, &both, out);
 }
 
 static tk_status product_pair(const tk_layout *a, const tk_layout *b, tk_layout *out) {

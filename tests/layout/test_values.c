@@ -298,6 +298,7 @@ static void divides_and_products(void **state) {
         {"logical_divide", {"10:1", "4"}, "(4,3):(1,4)"},
         {"logical_divide", {"(2,6):(1,2)", "3:1"}, "(3,4):(1,3)"},
         {"logical_divide", {"(5,1):(1,0)", "4"}, "(4,2):(1,4)"},
+        {"logical_divide", {"(4,1):(1,1)", "(8,2):(1,8)"}, "(((4,2),2),1):(((1,1),2),0)"},
         {"logical_divide", {"1:1", "8"}, "(8,1):(1,0)"},
         {"logical_divide", {"(6,8):(8,1)", "4"}, "!shape error|carry"},
         {"logical_divide", {"24:1", "(2,2):(1,3)"}, "!shape error|no complement"},
