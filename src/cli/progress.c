@@ -1,8 +1,10 @@
 /* See progress.h. */
-#define _XOPEN_SOURCE 700
+#define _DEFAULT_SOURCE
 #include "cli/progress.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
@@ -23,27 +25,39 @@ static void format_time(double seconds, char *text, size_t bytes) {
         snprintf(text, bytes, "%lld:%02lld", (long long)(whole / 60), (long long)(whole % 60));
 }
 
-static void put_bar(double share) {
-    putchar('[');
-    for (int i = 0; i < 20; i++) putchar(i < share * 20 ? '#' : '.');
-    putchar(']');
+static int columns(void) {
+    struct winsize size;
+    return ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+/* A line that fits the terminal: the bar takes what the text leaves and may vanish. */
+static void put_bar_line(const tk_train_report *r, const progress *p, const char *text) {
+    int width = columns() - 1, bar = width - (int)strlen(text) - 3;
+    if (bar > 30) bar = 30;
+    printf("\r\033[K");
+    if (bar >= 4) {
+        int64_t full = r->step * bar / p->last;
+        putchar('[');
+        for (int i = 0; i < bar; i++) putchar(i < full ? '#' : '.');
+        printf("] ");
+    }
+    printf("%.*s", width, text);
 }
 
 static void show(progress *p, const tk_train_report *r) {
-    char left[32];
+    char left[32], text[256];
     int64_t done = r->step - p->first, to_do = p->last - r->step;
     double seconds = now() - p->started;
     format_time(seconds / (double)done * (double)to_do, left, sizeof left);
     double megabytes = (double)tk_device_memory(tk_context_device(p->context)).peak / (1 << 20);
-    if (p->terminal) {
-        printf("\r\033[K");
-        put_bar((double)r->step / (double)p->last);
-        putchar(' ');
-    }
-    printf("step %lld/%lld  loss %.4f  lr %.2e  norm %.2f  %.0f tokens/s  %.0f MB  %s left",
-           (long long)r->step, (long long)p->last, p->loss, r->rate, r->norm, p->rate, megabytes,
-           left);
-    if (!p->terminal) putchar('\n');
+    snprintf(text, sizeof text,
+             "%lld/%lld loss %.4f lr %.1e norm %.2f %.0f tokens/s %.0f MB %s left",
+             (long long)r->step, (long long)p->last, p->loss, r->rate, r->norm, p->rate, megabytes,
+             left);
+    if (p->terminal)
+        put_bar_line(r, p, text);
+    else
+        printf("step %s\n", text);
     fflush(stdout);
     p->shown = now();
 }
@@ -59,4 +73,14 @@ void progress_step(progress *p, const tk_train_report *r) {
 
 void progress_break(const progress *p) {
     if (p->terminal) putchar('\n');
+}
+
+void progress_note(const progress *p, const char *text) {
+    if (!p->terminal) return;
+    fputs(text, stdout);
+    fflush(stdout);
+}
+
+void progress_clear(const progress *p) {
+    if (p->terminal) printf("\r\033[K");
 }

@@ -24,4 +24,8 @@ void progress_step(progress *p, const tk_train_report *report);
 /* Ends the line on a terminal, so that other text can follow. */
 void progress_break(const progress *p);
 
+/* What takes a while, said on a terminal only; and the line of it wiped. */
+void progress_note(const progress *p, const char *text);
+void progress_clear(const progress *p);
+
 #endif

@@ -251,6 +251,7 @@ static tk_status make_options(session *w) {
     if (status == TK_OK) status = tk_dtype_parse(s->dtype, &w->options.dtype);
     if (status != TK_OK) return status;
     if (kind != TK_OPTIMIZER_ADAMW) w->options.optimizer = tk_optimizer_defaults(kind);
+    w->options.optimizer.relative_step = false; /* Adafactor: --lr counts */
     w->options.optimizer.learning_rate = s->lr;
     w->options.optimizer.weight_decay = s->weight_decay;
     w->options.batch = s->batch;
@@ -321,12 +322,14 @@ static tk_status measure(const session *w) {
     double nats = 0;
     tk_model_run run = {.cast = w->options.dtype != TK_FLOAT32, .dtype = w->options.dtype};
     tk_wait wait = {.poll = interrupted};
+    progress_break(&w->progress);
+    progress_note(&w->progress, "measuring on the held-out data ...");
     tk_status status =
         tk_model_evaluate(w->context, &w->options.model, tk_trainer_parameters(w->trainer), &run,
                           w->held_out, w->held_out_size, w->s.batch, &wait, &nats);
+    progress_clear(&w->progress);
     if (status != TK_OK) return status;
     int64_t step = tk_trainer_steps(w->trainer);
-    progress_break(&w->progress);
     printf("held out after step %lld: %.4f nats a byte, %.4f bits a byte\n", (long long)step, nats,
            nats / log(2));
     return log_line(w, json_pack("{s:I, s:f, s:f}", "step", (json_int_t)step, "eval_loss", nats,
