@@ -2,6 +2,7 @@
 #define _XOPEN_SOURCE 700
 #include "cli/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,17 +158,28 @@ static void put_curve(FILE *out, const frame *f, const curve *c, const char *col
     fprintf(out, "\"/>\n");
 }
 
+/* The least of 1, 2, 5, 10, 20, ... times a power of ten that divides `range` into 8 at most. */
+static double spacing(double range) {
+    double power = pow(10, floor(log10(range / 8)));
+    const double digits[] = {1, 2, 5, 10};
+    for (int i = 0; i < 3; i++)
+        if (range / (digits[i] * power) <= 8) return digits[i] * power;
+    return digits[3] * power;
+}
+
 static void put_axes(FILE *out, const frame *f) {
-    for (int i = 0; i <= 4; i++) {
-        double value = f->low + (f->high - f->low) * i / 4, y = f->top + f->height * (4 - i) / 4;
-        double step = f->last_step * i / 4, x = f->left + f->width * i / 4;
+    double gap = spacing(f->high - f->low);
+    for (int i = 0; f->low + gap * i <= f->high * (1 + 1e-9); i++) {
+        double y = f->top + f->height - f->height * gap * i / (f->high - f->low);
         fprintf(out, "<line x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n",
                 f->left, f->left + f->width, y, y);
-        fprintf(out, "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%.2f</text>\n", f->left - 6,
-                y + 4, value);
-        fprintf(out, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.0f</text>\n", x,
-                f->top + f->height + 18, step);
+        fprintf(out, "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", f->left - 6,
+                y + 4, f->low + gap * i);
     }
+    gap = fmax(spacing(f->last_step), 1);
+    for (int i = 0; gap * i <= f->last_step; i++)
+        fprintf(out, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.0f</text>\n",
+                f->left + f->width * gap * i / f->last_step, f->top + f->height + 18, gap * i);
     fprintf(out, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">step</text>\n",
             f->left + f->width / 2, f->top + f->height + 36);
 }
