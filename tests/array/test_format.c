@@ -167,8 +167,8 @@ static void graphs_print_up_to_what_is_evaluated(void **state) {
     const float values[] = {1, 2};
     tk_array x = tk_from_data(ctx, values, TK_SHAPE(2), TK_FLOAT32), y = tk_sin(x), z = tk_cos(y);
     const char *expected[] = {
-        "tiki graph 1\n%a0 = input : f32[2]\n%0 = sin %a0 : f32[2]\n"
-        "%1 = cos %0 : f32[2]\nreturn %1\n",
+        ("tiki graph 1\n%a0 = input : f32[2]\n%0 = sin %a0 : f32[2]\n"
+         "%1 = cos %0 : f32[2]\nreturn %1\n"),
         "tiki graph 1\n%a0 = input : f32[2]\n%0 = cos %a0 : f32[2]\nreturn %0\n",
         "tiki graph 1\n%a0 = input : f32[2]\nreturn %a0\n"};
     const tk_array to_evaluate[] = {x, y, z};
