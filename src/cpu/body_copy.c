@@ -1,7 +1,7 @@
 /* Strided copies: runs where both sides are dense, tiles where the source is transposed, elements
  * otherwise. Elements are moved as bits of 1, 2, 4 or 8 bytes, so NaN payloads survive.
  *
- * The tile is 32 by 32: its lines of source and destination together stay in the first-level cache.
+ * A tile is 32 by 32 elements, whole cache lines on both sides.
  * Rejected: one general element loop. Transposing a large matrix in it takes a cache miss an
  * element. */
 #include "cpu/body_copy.h"
@@ -17,7 +17,6 @@
 #include "cpu/vec.h"
 
 #define COPY_GRAIN 65536
-#define TILE 32
 #define BLOCK 1024
 
 #define SIZES(X)                                                                                   \
@@ -88,20 +87,64 @@ typedef struct transposition {
     int64_t row_tiles;
 } transposition;
 
+/* A square of as many elements as a 16-byte vector has: after each round of interleaving the first
+ * half of the vectors with the second, lanes have moved one bit of their index into the vector's
+ * number. */
+#define SQUARE(bytes, type, LANES, ROUNDS, LOW, HIGH)                                              \
+    typedef type lanes_##bytes __attribute__((vector_size(16)));                                   \
+    static void square_##bytes(char *to, int64_t to_row, const char *from, int64_t from_column) {  \
+        lanes_##bytes v[LANES], w[LANES];                                                          \
+        for (int i = 0; i < LANES; i++) memcpy(&v[i], from + i * from_column, 16);                 \
+        for (int round = 0; round < ROUNDS; round++) {                                             \
+            for (int i = 0; i < LANES / 2; i++) {                                                  \
+                w[2 * i] = __builtin_shufflevector(v[i], v[i + LANES / 2], LOW);                   \
+                w[2 * i + 1] = __builtin_shufflevector(v[i], v[i + LANES / 2], HIGH);              \
+            }                                                                                      \
+            memcpy(v, w, sizeof v);                                                                \
+        }                                                                                          \
+        for (int i = 0; i < LANES; i++) memcpy(to + i * to_row, &v[i], 16);                        \
+    }
+#define LOW_2 0, 2
+#define HIGH_2 1, 3
+#define LOW_4 0, 4, 1, 5
+#define HIGH_4 2, 6, 3, 7
+#define LOW_8 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
+#define LOW_16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+SQUARE(1, uint8_t, 16, 4, LOW_16, HIGH_16)
+SQUARE(2, uint16_t, 8, 3, LOW_8, HIGH_8)
+SQUARE(4, uint32_t, 4, 2, LOW_4, HIGH_4)
+SQUARE(8, uint64_t, 2, 1, LOW_2, HIGH_2)
+
+/* The source's lines are fetched whole before anything is written: their distance is often a power
+ * of two, where few of them stay in the cache. */
 #define TILE_COPY(bytes, type)                                                                     \
     static void tile_##bytes(char *to, int64_t to_row, const char *from, int64_t from_column,      \
                              int64_t rows, int64_t columns) {                                      \
-        type tile[TILE][TILE];                                                                     \
+        type tile[TK_TILE][TK_TILE];                                                               \
         for (int64_t j = 0; j < columns; j++)                                                      \
-            for (int64_t i = 0; i < rows; i++)                                                     \
-                memcpy(&tile[i][j], from + j * from_column + i * bytes, bytes);                    \
-        for (int64_t i = 0; i < rows; i++)                                                         \
-            memcpy(to + i * to_row, tile[i], (size_t)columns * bytes);                             \
+            memcpy(tile[j], from + j * from_column, (size_t)rows * bytes);                         \
+        const int64_t lanes = 16 / bytes;                                                          \
+        int64_t i = 0;                                                                             \
+        for (; i + lanes <= rows; i += lanes) {                                                    \
+            int64_t j = 0;                                                                         \
+            for (; j + lanes <= columns; j += lanes)                                               \
+                square_##bytes(to + i * to_row + j * bytes, to_row, (const char *)&tile[j][i],     \
+                               sizeof tile[0]);                                                    \
+            for (; j < columns; j++)                                                               \
+                for (int64_t k = i; k < i + lanes; k++)                                            \
+                    memcpy(to + k * to_row + j * bytes, &tile[j][k], bytes);                       \
+        }                                                                                          \
+        for (; i < rows; i++)                                                                      \
+            for (int64_t j = 0; j < columns; j++)                                                  \
+                memcpy(to + i * to_row + j * bytes, &tile[j][i], bytes);                           \
     }
 SIZES(TILE_COPY)
 
-static void tile_copy(size_t bytes, char *to, int64_t to_row, const char *from, int64_t from_column,
-                      int64_t rows, int64_t columns) {
+void tk_transpose_tile(size_t bytes, char *to, int64_t to_row, const char *from,
+                       int64_t from_column, int64_t rows, int64_t columns) {
+    assert(rows <= TK_TILE && columns <= TK_TILE);
     switch (bytes) {
 #define TILE_CASE(bytes, type)                                                                     \
     case bytes:                                                                                    \
@@ -127,13 +170,13 @@ static void transpose_part(void *arg, int64_t begin, int64_t end, int worker) {
     int64_t dense = (int64_t)t->bytes;
     for (int64_t task = begin; task < end; task++) {
         char *data[2];
-        int64_t matrix = task / t->row_tiles, row = task % t->row_tiles * TILE;
+        int64_t matrix = task / t->row_tiles, row = task % t->row_tiles * TK_TILE;
         tk_loop_range(&t->outer, matrix, matrix + 1, place, data);
-        int64_t rows = least(TILE, t->rows - row);
-        for (int64_t column = 0; column < t->columns; column += TILE)
-            tile_copy(t->bytes, data[0] + row * t->to_row + column * dense, t->to_row,
-                      data[1] + row * dense + column * t->from_column, t->from_column, rows,
-                      least(TILE, t->columns - column));
+        int64_t rows = least(TK_TILE, t->rows - row);
+        for (int64_t column = 0; column < t->columns; column += TK_TILE)
+            tk_transpose_tile(t->bytes, data[0] + row * t->to_row + column * dense, t->to_row,
+                              data[1] + row * dense + column * t->from_column, t->from_column, rows,
+                              least(TK_TILE, t->columns - column));
     }
 }
 
@@ -157,8 +200,8 @@ static void transpose(const tk_loop *loop, int axis, size_t bytes) {
     t.outer.size = loop->size / t.rows / t.columns;
     t.outer.shape[axis] = t.outer.shape[inner] = 1;
     tk_loop_collapse(&t.outer);
-    t.row_tiles = (t.rows + TILE - 1) / TILE;
-    int64_t task = TILE * t.columns;
+    t.row_tiles = (t.rows + TK_TILE - 1) / TK_TILE;
+    int64_t task = TK_TILE * t.columns;
     tk_parallel_for(t.outer.size * t.row_tiles, 1 + COPY_GRAIN / task, transpose_part, &t);
 }
 
@@ -295,8 +338,8 @@ void tk_convert_view(const tk_strided *from, const tk_strided *to) {
     tk_loop_add(&loop, to);
     tk_loop_add(&loop, from);
     tk_loop_collapse(&loop);
-    tk_loop_lengthen(&loop);
-    tk_loop_each(&loop, COPY_GRAIN / 4, convert_part, &c);
+    size_t bytes[] = {tk_dtype_size(to->dtype), tk_dtype_size(from->dtype)};
+    tk_loop_each_turned(&loop, bytes, COPY_GRAIN / 4, convert_part, &c);
 }
 
 /* ---- dense operands ---- */

@@ -15,6 +15,13 @@ void tk_convert_view(const tk_strided *from, const tk_strided *to);
 void tk_copy_run(size_t bytes, char *to, int64_t to_stride, const char *from, int64_t from_stride,
                  int64_t count);
 
+#define TK_TILE 32
+
+/* A tile of at most TK_TILE rows and columns, turned: element (i, j) goes from `from` + i * bytes +
+ * j * from_column to `to` + i * to_row + j * bytes. Calling thread. */
+void tk_transpose_tile(size_t bytes, char *to, int64_t to_row, const char *from,
+                       int64_t from_column, int64_t rows, int64_t columns);
+
 /* `count` elements between dense runs, converted with one rounding; bool is "not zero". */
 void tk_convert_run(tk_dtype from_dtype, tk_dtype to_dtype, const void *from, void *to,
                     int64_t count);

@@ -212,8 +212,8 @@ tk_status tk_body_ewise(const tk_body_call *call) {
     tk_loop_add(&loop, &call->outputs[0]);
     for (int i = 0; i < call->n_inputs; i++) tk_loop_add(&loop, &call->inputs[i]);
     tk_loop_collapse(&loop);
-    tk_loop_lengthen(&loop);
-    tk_loop_each(&loop, grain_of(&e), tk_ewise_run, &e);
+    size_t operand = tk_dtype_size(e.dtype), bytes[] = {tk_dtype_size(e.result), operand, operand};
+    tk_loop_each_turned(&loop, bytes, grain_of(&e), tk_ewise_run, &e);
     return TK_OK;
 }
 
@@ -261,7 +261,7 @@ tk_status tk_body_where(const tk_body_call *call) {
     tk_loop_add(&loop, &call->outputs[0]);
     for (int i = 0; i < 3; i++) tk_loop_add(&loop, &call->inputs[i]);
     tk_loop_collapse(&loop);
-    tk_loop_lengthen(&loop);
-    tk_loop_each(&loop, CHEAP_GRAIN, where_run, &bytes);
+    size_t sizes[] = {bytes, 1, bytes, bytes};
+    tk_loop_each_turned(&loop, sizes, CHEAP_GRAIN, where_run, &bytes);
     return TK_OK;
 }

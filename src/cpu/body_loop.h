@@ -54,6 +54,13 @@ void tk_loop_range(const tk_loop *loop, int64_t begin, int64_t end, tk_loop_run 
 /* Runs all elements, split over the pool in parts of at least `grain`. */
 void tk_loop_each(const tk_loop *loop, int64_t grain, tk_loop_run run, void *arg);
 
+/* The same for a collapsed loop whose first operand is written, where `bytes` are the operands'
+ * element sizes: an operand that is dense along another axis than the first (transposed) is brought
+ * into order tile by tile, in scratch on the stack. Without such operands it is tk_loop_each.
+ * Operand 0 must not share memory with a transposed one. */
+void tk_loop_each_turned(const tk_loop *loop, const size_t *bytes, int64_t grain, tk_loop_run run,
+                         void *arg);
+
 /* ---- views ---- */
 
 /* A row-major view. */

@@ -7,9 +7,9 @@
 #include "cpu/body_copy.h"
 #include "cpu/body_loop.h"
 
-#define PACKED_ELEMENTS 32768 /* of a group of rows, where rows are short enough */
+#define PACKED_ELEMENTS 65536 /* of a group of rows, where rows are short enough */
 #define MOST_ROWS 64          /* in a group */
-#define FEW_ROWS 8            /* of longer rows, to use whole cache lines */
+#define FEW_ROWS 16           /* of longer rows, to use whole cache lines */
 #define LONG_ROW (1 << 20)
 #define GRAIN 16384
 

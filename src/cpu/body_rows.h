@@ -37,6 +37,14 @@ typedef struct tk_rows {
  */
 tk_status tk_rows_run(const tk_rows *rows);
 
+/* Whether `axes` (ascending) are the last, or the first, of `rank` axes. */
+static inline bool tk_axes_are_last(tk_axes axes, int rank) {
+    return axes.count && axes.items[0] == rank - axes.count;
+}
+static inline bool tk_axes_are_first(tk_axes axes) {
+    return axes.count && axes.items[axes.count - 1] == axes.count - 1;
+}
+
 /* One axis as a list. */
 static inline tk_axes tk_rows_axis(int64_t axis) {
     tk_axes axes = {1, {axis}};

@@ -10,6 +10,7 @@
 #include "cpu/body_complex.h"
 #include "cpu/body_copy.h"
 #include "cpu/body_ewise.h"
+#include "cpu/body_loop.h"
 #include "cpu/body_rows.h"
 #include "cpu/vec_reduce.h"
 
@@ -140,5 +141,15 @@ tk_status tk_body_logsumexp(const tk_body_call *call) {
 
 tk_status tk_body_softmax(const tk_body_call *call) {
     static const row_functions functions = {softmax_vec, softmax_f32, softmax_f64, softmax_c64};
-    return run_rows(call, &functions);
+    const tk_attrs_reduce *attrs = call->attrs;
+    const tk_strided *in = &call->inputs[0];
+    tk_axes axes = tk_rows_axes(attrs->axes.count, attrs->axes.items);
+    bool direct = in->size && in->dtype != TK_COMPLEX64 && !tk_cpu_reference() &&
+                  tk_axes_are_last(axes, in->rank) && tk_view_is_dense(in);
+    if (!direct) return run_rows(call, &functions);
+    int64_t length = 1;
+    for (int64_t i = 0; i < axes.count; i++) length *= in->shape[axes.items[i]];
+    tk_softmax_rows(in->dtype, in->data, length, call->outputs[0].data, length, in->size / length,
+                    length);
+    return TK_OK;
 }

@@ -447,6 +447,7 @@ static void run_op(tk_op op, tk_dtype dtype, int rank, const int64_t *shape, lay
 
 static void run_layouts(tk_op op, tk_dtype dtype) {
     static const int64_t shape[] = {3, 5, 7}, line[] = {2, 601}, empty[] = {3, 0, 2};
+    static const int64_t tiles[] = {2, 33, 140};
     for (int x = 0; x < LAYOUTS; x++)
         run_op(op, dtype, 3, shape, (layout)x, (layout)((x + 2) % LAYOUTS));
     run_op(op, dtype, 2, line, DENSE, DENSE);
@@ -454,6 +455,8 @@ static void run_layouts(tk_op op, tk_dtype dtype) {
     run_op(op, dtype, 2, line, STILL, DENSE);
     run_op(op, dtype, 2, line, STILL, STILL);
     run_op(op, dtype, 2, line, SPACED, REVERSED);
+    run_op(op, dtype, 3, tiles, TRANSPOSED, DENSE);
+    run_op(op, dtype, 3, tiles, DENSE, TRANSPOSED);
     run_op(op, dtype, 3, empty, DENSE, REVERSED);
     run_op(op, dtype, 0, NULL, DENSE, DENSE);
 }
@@ -522,7 +525,7 @@ static void run_where(tk_dtype dtype, layout how, const int64_t *shape) {
 
 static void test_where(void **state) {
     (void)state;
-    static const int64_t shape[] = {7, 131}, empty[] = {0, 3};
+    static const int64_t shape[] = {37, 131}, empty[] = {0, 3};
     for (int reference = 0; reference < 2; reference++) {
         tk_cpu_use_reference(reference);
         for (int d = 0; d < COUNT(all_dtypes); d++)

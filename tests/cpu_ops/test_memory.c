@@ -31,13 +31,15 @@ static void test_reductions(void **state) {
     int64_t axes[] = {0, 1};
     tk_attrs_reduce outer = {.axes = {axes, 1}}, inner = {.axes = {axes + 1, 1}};
     sample dense = sample_moderate(TK_FLOAT32, 2, shape, DENSE),
-           half = sample_moderate(TK_FLOAT16, 2, shape, SPACED);
-    exhaust(TK_OP_reduce_sum, &outer, 1, &dense, TK_FLOAT32, row, 1);
-    exhaust(TK_OP_reduce_sum, &inner, 1, &dense, TK_FLOAT32, tall, 1);
+           half = sample_moderate(TK_FLOAT16, 2, shape, REVERSED);
+    sample turned = sample_moderate(TK_FLOAT32, 2, shape, TRANSPOSED);
+    exhaust(TK_OP_reduce_sum, &outer, 1, &half, TK_FLOAT16, row, 1);
+    exhaust(TK_OP_reduce_sum, &inner, 1, &turned, TK_FLOAT32, tall, 1);
     exhaust(TK_OP_softmax_axes, &outer, 1, &dense, TK_FLOAT32, shape, 2);
     exhaust(TK_OP_reduce_logsumexp, &inner, 1, &half, TK_FLOAT16, tall, 1);
     sample_free(&dense);
     sample_free(&half);
+    sample_free(&turned);
 }
 
 static void test_rows(void **state) {

@@ -68,7 +68,7 @@ static void test_bitcast(void **state) {
 /* Values that both dtypes hold arrive as they are, by any layout. */
 static void test_astype(void **state) {
     (void)state;
-    static const int64_t shape[] = {5, 6, 53};
+    static const int64_t shape[] = {9, 6, 53};
     for (int from = 0; from < COUNT(all_dtypes); from++)
         for (int to = 0; to < COUNT(all_dtypes); to++)
             for (int how = 0; how < LAYOUTS; how++) {
