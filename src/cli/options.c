@@ -80,6 +80,7 @@ static int out_of_range(const options *set, const option *o, const char *given) 
 
 static bool is_choice(const option *o, const char *word) {
     size_t length = strlen(word);
+    if (strchr(word, '|')) return false;
     for (const char *at = o->choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
         if (!strncmp(at, word, length) && (at[length] == '|' || !at[length])) return length > 0;
     return false;
