@@ -371,8 +371,8 @@ static void random_right(layout_rng *rng, const tk_layout *a, tk_layout *out) {
 /* The coordinate that a refusal names: B and A(B) are as it says there, and the other value
  * differs. */
 static void check_witness(const tk_layout *a, const tk_layout *b) {
-    char coord[256];
-    long long index, value, other;
+    char coord[256] = "";
+    long long index = 0, value = 0, other = 0;
     const char *at = strstr(tk_error_message(), "at c = ");
     EXPECT(at && sscanf(at, "at c = %255s B is %lld and A(B) is %lld, but a layout would give %lld",
                         coord, &index, &value, &other) == 4,
