@@ -1,6 +1,6 @@
 /* Mathematical functions on vectors, by range reduction and polynomial.
  *
- * Two groups. Those in hot loops (exp, log, tanh, erf) work in f32. The rest work on
+ * Two groups. Those in hot loops (exp, log, tanh, erf, sigmoid) work in f32. The rest work on
  * doubles made from f32 (vd_*): with 29 spare bits no care about cancellation is needed, the result
  * rounds to within about half a unit, and the functions stay a few lines each. The vd_* functions
  * are good to about 1e-9 relative, enough for f32 and not for f64, and may assume arguments that
@@ -106,6 +106,12 @@ TK_INLINE vf vf_erf(vf x) {
     vf result = vf_select(magnitude < 0.921875f, small, large);
     result = vf_select(x != x, x, result);
     return vf_with_sign(result, vf_sign_of(x));
+}
+
+/* e / (1 + e) or 1 / (1 + e) with e = e^-|x|: no overflow, and small results keep their digits. */
+TK_INLINE vf vf_sigmoid(vf x) {
+    vf e = vf_exp(-vf_abs(x));
+    return vf_select(x < 0.0f, e, vf_set(1.0f)) / (1.0f + e);
 }
 
 /* From here on: doubles that came from floats. */
@@ -261,7 +267,6 @@ TK_INLINE vd vd_gelu(vd x) {
     vd result = x * vd_select(x > 0.0, 1.0 - tail, tail);
     return vd_select(x == -__builtin_inf(), vd_set(-0.0), result);
 }
-TK_INLINE vd vd_sigmoid(vd x) { return 1.0 / (1.0 + vd_exp(-x)); }
 TK_INLINE vd vd_silu(vd x) {
     vd result = x / (1.0 + vd_exp(-x));
     return vd_select(x == -__builtin_inf(), vd_set(-0.0), result);
