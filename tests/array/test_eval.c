@@ -41,12 +41,12 @@ static void views_share_memory(void **state) {
 }
 
 static size_t peak_of_chain(tk_context *ctx, int64_t elements, int length) {
+    tk_scope scope = tk_scope_open(ctx);
     tk_array x = tk_keep(ramp(ctx, TK_SHAPE(elements)));
     assert_ok(tk_eval(x));
     tk_device *device = tk_context_device(ctx);
     tk_device_reset_peak(device);
     size_t before = tk_device_memory(device).active;
-    tk_scope scope = tk_scope_open(ctx);
     tk_array y = x;
     for (int i = 0; i < length; i++)
         y = tk_add(tk_multiply(y, tk_scalar(ctx, 0.5)), tk_scalar(ctx, 1));
@@ -62,7 +62,6 @@ static size_t peak_of_chain(tk_context *ctx, int64_t elements, int length) {
 static void intermediates_are_overwritten_in_place(void **state) {
     (void)state;
     tk_context *ctx = make_context();
-    tk_release(ramp(ctx, TK_SHAPE(4)));
     int64_t elements = 1 << 20;
     size_t bytes = (size_t)elements * 4;
     assert_true(peak_of_chain(ctx, elements, 20) < bytes + bytes / 4);
@@ -206,9 +205,7 @@ static void threads_share_a_context(void **state) {
     tk_context *ctx = make_context();
     shared work[8];
     pthread_t threads[8];
-    tk_array common = tk_exp(tk_log(tk_arange(ctx, 0, 100, 1, TK_FLOAT32)));
-    tk_release(common);
-    common = tk_arange(ctx, 0, 100, 1, TK_FLOAT32);
+    tk_array common = tk_arange(ctx, 0, 100, 1, TK_FLOAT32);
     for (int i = 0; i < 8; i++) {
         work[i] = (shared){ctx, common, i, false};
         pthread_create(&threads[i], NULL, build_and_evaluate, &work[i]);
@@ -257,6 +254,7 @@ static tk_status deep(void *self, const tk_array *args, size_t n_args, tk_arrays
 static void deep_graphs_work(void **state) {
     (void)state;
     tk_context *ctx = make_context();
+    tk_scope scope = tk_scope_open(ctx);
     int depth = 100000;
     tk_array x = tk_ones(ctx, TK_SCALAR, TK_FLOAT32);
     tk_arrays values = {0}, grads = {0}, mapped = {0};
@@ -278,9 +276,7 @@ static void deep_graphs_work(void **state) {
     assert_ok(tk_checkpoint(ctx, deep, &depth, NULL, &x, 1, &mapped));
     assert_true(first_f32(mapped.items[0]) == 100001);
     tk_arrays_clear(&mapped);
-    tk_release(sum);
-    tk_release(row);
-    tk_release(x);
+    tk_scope_close(scope);
     tk_context_release(ctx);
 }
 
