@@ -542,13 +542,14 @@ static tk_status give_part(target to, const tk_tuple *offset, value *out) {
         return TK_OK;
     }
     if (out->kind != TK_VALUE_COMPOSED) return TK_OK;
-    tk_tuple *base = &out->as.composed.offset, sum;
-    if (tk_term_is(base->leaf[0], 0) && base->node_count == 1) {
-        tk_tuple_copy(offset, base);
-        return TK_OK;
-    }
-    TK_TRY(tk_tuple_add(base, offset, &sum));
-    tk_tuple_copy(&sum, base);
+    tk_composed whole = out->as.composed;
+    tk_tuple sum = *offset;
+    if (whole.offset.node_count > 1 || !tk_term_is(whole.offset.leaf[0], 0))
+        TK_TRY(tk_tuple_add(&whole.offset, offset, &sum));
+    if (whole.inner == TK_INNER_SWIZZLE)
+        return tk_composed_make_swizzled(whole.swizzle, &sum, &whole.outer, &out->as.composed);
+    if (whole.inner == TK_INNER_LAYOUT)
+        return tk_composed_make(&whole.layout, &sum, &whole.outer, &out->as.composed);
     return TK_OK;
 }
 

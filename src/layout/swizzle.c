@@ -31,15 +31,21 @@ static tk_status check_integer_strides(const tk_layout *outer) {
     return TK_OK;
 }
 
+/* One number, not negative: what a swizzle can be applied to. */
+static tk_status check_offset(const tk_tuple *offset) {
+    tk_term term = offset->leaf[0];
+    if (offset->node_count == 1 && !term.basis && term.kind != TK_TERM_ANY && term.value >= 0)
+        return TK_OK;
+    return tk_fail(TK_SHAPE_ERROR, "the offset before a swizzle is one number, not negative");
+}
+
 tk_status tk_composed_make_swizzled(tk_swizzle swizzle, const tk_tuple *offset,
                                     const tk_layout *outer, tk_composed *out) {
     TK_CHECK_OUT(out);
     TK_TRY(tk_check_layout(outer, "outer"));
     TK_TRY(tk_swizzle_check(swizzle));
     TK_TRY(check_integer_strides(outer));
-    if (offset && (offset->node_count != 1 || offset->leaf[0].basis ||
-                   offset->leaf[0].kind == TK_TERM_ANY || offset->leaf[0].value < 0))
-        return tk_fail(TK_SHAPE_ERROR, "the offset before a swizzle is one number, not negative");
+    if (offset) TK_TRY(check_offset(offset));
     tk_composed_from_layout(outer, out);
     out->inner = TK_INNER_SWIZZLE;
     out->swizzle = swizzle;
@@ -111,6 +117,7 @@ tk_status tk_composed_slice(const tk_composed *composed, const tk_tuple *coord, 
     TK_TRY(tk_layout_eval(&composed->outer, coord, &fixed));
     *out = *composed;
     TK_TRY(add_offset(&composed->offset, &fixed, &out->offset));
+    if (out->inner == TK_INNER_SWIZZLE) TK_TRY(check_offset(&out->offset));
     return tk_layout_slice(&composed->outer, coord, &out->outer);
 }
 
