@@ -633,6 +633,14 @@ static bool is_named(const char *names, const char *name) {
     return false;
 }
 
+/* What was done to the outer part must leave something that the inner part can take. */
+static tk_status check_result(const value *out) {
+    const tk_composed *made = &out->as.composed;
+    tk_composed again;
+    if (out->kind != TK_VALUE_COMPOSED || made->inner != TK_INNER_SWIZZLE) return TK_OK;
+    return tk_composed_make_swizzled(made->swizzle, &made->offset, &made->outer, &again);
+}
+
 tk_status tk_layout_call(const char *name, const tk_layout_value *args, int count,
                          tk_layout_value *out) {
     TK_CHECK_OUT(out);
@@ -644,6 +652,7 @@ tk_status tk_layout_call(const char *name, const tk_layout_value *args, int coun
             return tk_fail(TK_INVALID_ARGUMENT, "%d arguments: expected %s %s", count, name,
                            row->op.usage);
         tk_status status = row->call(row->to, args, count, out);
+        if (status == TK_OK) status = check_result(out);
         return status == TK_OK ? TK_OK : tk_fail_within(status, "%s", name);
     }
     return tk_fail(TK_NOT_FOUND, "no operation of the layout algebra is called %s", name);
