@@ -1,7 +1,7 @@
 /* The options parser, by itself: words and JSON to values, ranges, contradictions. What it prints
  * goes to files, which the tests of the command read. */
 #define _GNU_SOURCE
-#include "cli/options.c"
+#include "cli/options.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include "support/arrays.h"
 
