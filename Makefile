@@ -24,9 +24,9 @@ build = cmake --build $(1) --parallel $(JOBS)
 ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) --no-tests=error
 
 # What a Python test finds: the command, and the folder of the build.
-pytest_env = TIKI_BIN=$(CURDIR)/$(BUILD)/bin/tiki TIKI_BUILD=$(CURDIR)/$(BUILD) PYTHONDONTWRITEBYTECODE=1
+pytest_env = TIKI_BIN=$(CURDIR)/$(BUILD)/bin/tiki TIKI_BUILD=$(CURDIR)/$(BUILD) PYTHONPATH=$(CURDIR)/$(BUILD)/python PYTHONDONTWRITEBYTECODE=1
 
-.PHONY: all help demo test test-c test-python check-fast sanitize sanitize-memory sanitize-threads \
+.PHONY: all help demo python test test-c test-python check-fast sanitize sanitize-memory sanitize-threads \
         bench lint format fuzz test-oracles coverage docs install clean distclean
 
 all: $(BUILD)/.configured ## the library and build/bin/tiki, optimised
@@ -44,10 +44,17 @@ test-c: deps-test $(BUILD)/.configured
 	@$(call build,$(BUILD))
 	@$(call ctest,$(BUILD))
 
+python: deps-python $(BUILD)/.python ## the package tiki in build/python, for PYTHONPATH
+	@$(call build,$(BUILD)) --target tiki_python
+
+$(BUILD)/.python: $(BUILD)/.configured | deps-python
+	@cmake -DTIKI_PYTHON=ON $(BUILD) >/dev/null
+	@touch $@
+
 test-python: deps-test $(BUILD)/.configured
 ifneq ($(python_tests),)
-	@tools/deps.sh python
-	@$(call build,$(BUILD))
+	@$(call build,$(BUILD)) --target core
+	@$(MAKE) python
 	@tools/venv.sh $(VENV) tests/python/requirements.txt
 	@$(pytest_env) $(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/python
 else
@@ -118,8 +125,8 @@ clean: ## remove what was built, keep the Python environments
 distclean: ## remove build/
 	@rm -rf $(BUILD)
 
-.PHONY: deps-build deps-test deps-sanitize deps-lint deps-coverage
-deps-build deps-test deps-sanitize deps-lint deps-coverage: deps-%:
+.PHONY: deps-build deps-python deps-test deps-sanitize deps-lint deps-coverage
+deps-build deps-python deps-test deps-sanitize deps-lint deps-coverage: deps-%:
 	@tools/deps.sh $*
 
 $(BUILD)/.configured: CMakePresets.json $(BUILD)/.werror-$(WERROR) | deps-build

@@ -33,8 +33,12 @@ needs_test() {
     need g++ has g++
     need libcmocka-dev module cmocka
 }
+python_headers() {
+    python3 -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))'
+}
 needs_python() {
     need python3 has python3
+    need python3-dev python_headers
     need python3-venv python3 -c 'import venv, ensurepip'
 }
 needs_sanitize() {

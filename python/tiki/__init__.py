@@ -1,0 +1,92 @@
+"""Tiki: arrays, automatic differentiation and neural networks on one library in C.
+
+The names follow MLX's `mlx.core`: code written for it runs with the import changed.
+"""
+
+import atexit as _atexit
+
+from tiki import _core
+from tiki._core import *  # noqa: F403
+from tiki._core import (
+    AxisError,
+    DtypeError,
+    FileError,
+    array,
+    float32,
+)
+from tiki._device import (
+    Device,
+    DeviceType,
+    Stream,
+    StreamContext,
+    ThreadLocalStream,
+    clear_cache,
+    clear_streams,
+    cpu,
+    default_device,
+    default_stream,
+    device_count,
+    device_info,
+    get_active_memory,
+    get_cache_memory,
+    get_memory_limit,
+    get_peak_memory,
+    gpu,
+    is_available,
+    new_stream,
+    new_thread_local_stream,
+    new_thread_unsafe_stream,
+    reset_peak_memory,
+    set_cache_limit,
+    set_default_device,
+    set_default_stream,
+    set_memory_limit,
+    set_wired_limit,
+    stream,
+    synchronize,
+)
+from tiki._dtypes import (
+    DtypeCategory,
+    can_cast,
+    complexfloating,
+    finfo,
+    floating,
+    generic,
+    iinfo,
+    inexact,
+    integer,
+    isdtype,
+    issubdtype,
+    number,
+    result_type,
+    signedinteger,
+    unsignedinteger,
+)
+from tiki._files import load, save, save_safetensors, savez, savez_compressed
+from tiki._functions import (
+    asarray,
+    broadcast_shapes,
+    einsum_path,
+    get_array_buffer_size,
+)
+from tiki._transforms import (
+    grad,
+    jvp,
+    value_and_grad,
+    vjp,
+    vmap,
+)
+from tiki import fast, random
+from tiki._version import __version__
+
+Dtype = type(float32)
+ArrayAt = _core.ArrayAt
+ArrayIterator = _core.ArrayIterator
+newaxis = None
+pi = 3.141592653589793
+e = 2.718281828459045
+euler_gamma = 0.5772156649015329
+inf = float("inf")
+nan = float("nan")
+
+_atexit.register(_core._finish)

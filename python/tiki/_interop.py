@@ -1,0 +1,45 @@
+"""What the array type calls for NumPy and pickle. NumPy is imported by the first use only."""
+
+from tiki import _core
+
+
+def to_numpy(array, dtype=None, copy=None):
+    """`array.__array__`: a read-only view where no copy is needed; bfloat16 by ml_dtypes."""
+    import numpy as np
+
+    if array.dtype == _core.bfloat16:
+        try:
+            import ml_dtypes
+        except ImportError as error:
+            raise TypeError(
+                "NumPy has no bfloat16: install ml_dtypes, or cast with astype(tiki.float32)"
+            ) from error
+        result = np.frombuffer(array.view(_core.uint16), np.uint16) if array.ndim == 0 else np.asarray(
+            memoryview(_core.view(array, _core.uint16))
+        )
+        result = result.reshape(array.shape).view(ml_dtypes.bfloat16)
+    else:
+        result = np.asarray(memoryview(array))
+    if dtype is not None and result.dtype != dtype:
+        if copy is False:
+            raise ValueError("another dtype needs a copy, and copy is False")
+        return result.astype(dtype)
+    return result.copy() if copy else result
+
+
+def rebuild(data: bytes, shape, dtype: str):
+    """The array that `reduce` took apart."""
+    bits = _core.array(memoryview(data)) if data else _core.zeros((0,), _core.uint8)
+    target = _core.bool_ if dtype == "bool" else getattr(_core, dtype)
+    if target == _core.bool_:
+        return (bits != 0).reshape(shape)
+    return _core.view(bits, target).reshape(shape)
+
+
+def reduce(array):
+    """`array.__reduce__`: bytes in row-major order, shape and dtype's name."""
+    flat = _core.flatten(_core.contiguous(array))
+    if flat.dtype == _core.bool_:
+        flat = flat.astype(_core.uint8)
+    data = bytes(memoryview(_core.view(flat, _core.uint8))) if flat.size else b""
+    return rebuild, (data, array.shape, array.dtype.name)
