@@ -506,7 +506,46 @@ static void test_in_place(void **state) {
                     run_in_place((tk_op)op, all_dtypes[d], operand);
 }
 
+/* Conversions between dtypes of one size. */
+static void test_astype_in_place(void **state) {
+    (void)state;
+    static const int64_t shape[] = {1300};
+    for (int from = 0; from < COUNT(all_dtypes); from++)
+        for (int to = 0; to < COUNT(all_dtypes); to++) {
+            if (tk_dtype_size(all_dtypes[from]) != tk_dtype_size(all_dtypes[to])) continue;
+            tk_attrs_dtype attrs = {.dtype = all_dtypes[to]};
+            sample in = sample_moderate(all_dtypes[from], 1, shape, DENSE);
+            sample expected = call_sample(TK_OP_astype, &attrs, 1, &in, all_dtypes[to], 1, shape);
+            tk_strided out = in.view;
+            out.dtype = all_dtypes[to];
+            assert_int_equal(call_body(TK_OP_astype, &attrs, 1, &in.view, 1, &out), TK_OK);
+            check_same("astype", &out, &expected.view, 0);
+            sample_free(&in);
+            sample_free(&expected);
+        }
+}
+
 /* ---- where ---- */
+
+/* Over either value, and over the condition where values are as small. */
+static void test_where_in_place(void **state) {
+    (void)state;
+    static const int64_t shape[] = {1300};
+    for (int d = 0; d < COUNT(all_dtypes); d++)
+        for (int operand = tk_dtype_size(all_dtypes[d]) == 1 ? 0 : 1; operand < 3; operand++) {
+            sample inputs[3] = {sample_moderate(TK_BOOL, 1, shape, DENSE),
+                                sample_moderate(all_dtypes[d], 1, shape, DENSE),
+                                sample_moderate(all_dtypes[d], 1, shape, DENSE)};
+            tk_strided views[3] = {inputs[0].view, inputs[1].view, inputs[2].view};
+            sample expected = call_sample(TK_OP_where, NULL, 3, inputs, all_dtypes[d], 1, shape);
+            tk_strided out = views[operand];
+            out.dtype = all_dtypes[d];
+            assert_int_equal(call_body(TK_OP_where, NULL, 3, views, 1, &out), TK_OK);
+            check_same("where", &out, &expected.view, 0);
+            for (int i = 0; i < 3; i++) sample_free(&inputs[i]);
+            sample_free(&expected);
+        }
+}
 
 static void run_where(tk_dtype dtype, layout how, const int64_t *shape) {
     sample inputs[3] = {sample_moderate(TK_BOOL, 2, shape, how),
@@ -539,10 +578,9 @@ static void test_where(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fast),
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_where),
+        cmocka_unit_test(test_fast),     cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_in_place), cmocka_unit_test(test_astype_in_place),
+        cmocka_unit_test(test_where),    cmocka_unit_test(test_where_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
