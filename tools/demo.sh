@@ -8,7 +8,7 @@ set -eu
 build=$1
 tiki=$build/bin/tiki
 out=$build/demo
-steps=${STEPS:-700}
+steps=${STEPS:-600}
 
 set --
 for licence in /usr/share/common-licenses/*; do
