@@ -113,6 +113,13 @@ static void expect(reading *r, const char *key, const char *one, const char *oth
         fail(r, TK_UNSUPPORTED, key, "has a value that is not supported");
 }
 
+/* Settings that are off, or they would give other numbers. */
+static void refuse_when_set(reading *r, const char *key) {
+    json_t *value = find(r, key, NULL);
+    if (value && !json_is_false(value))
+        fail(r, TK_UNSUPPORTED, key, "is set, which is not supported");
+}
+
 static void read_gpt2(reading *r, tk_model_config *c) {
     c->vocab = integer(r, "vocab_size", NULL, -1);
     c->layers = integer(r, "n_layer", "num_hidden_layers", -1);
@@ -127,6 +134,7 @@ static void read_gpt2(reading *r, tk_model_config *c) {
     expect(r, "activation_function", "gelu_new", "gelu_pytorch_tanh");
     if (flag(r, "scale_attn_by_inverse_layer_idx", false) || !flag(r, "scale_attn_weights", true))
         fail(r, TK_UNSUPPORTED, "scale_attn_weights", "has a value that is not supported");
+    refuse_when_set(r, "add_cross_attention");
 }
 
 /* rope_theta stands alone in older files and inside rope_parameters in newer ones. */
@@ -138,6 +146,9 @@ static double read_rope(reading *r) {
     if (described && kind && strcmp(kind, "default") != 0)
         fail(r, TK_UNSUPPORTED, parameters ? "rope_parameters" : "rope_scaling",
              "has a type other than \"default\"");
+    if (real(r, r->root, "partial_rotary_factor", 1) != 1 ||
+        real(r, described, "partial_rotary_factor", 1) != 1)
+        fail(r, TK_UNSUPPORTED, "partial_rotary_factor", "is not 1, which is not supported");
     double theta = real(r, r->root, "rope_theta", 10000);
     return parameters ? real(r, parameters, "rope_theta", theta) : theta;
 }
@@ -176,6 +187,7 @@ static tk_status read_root(reading *r, tk_model_config *out_config) {
         read_gpt2(r, &config);
     else
         read_llama(r, &config);
+    refuse_when_set(r, "quantization_config");
     if (r->status == TK_OK) r->status = tk_model_config_check(&config);
     if (r->status == TK_OK) *out_config = config;
     return r->status;

@@ -118,17 +118,18 @@ static tk_status fill_tree(tk_tree *tree, const tk_tree *names, const tk_array *
     return status;
 }
 
-static tk_status check_state(const tk_trainer *t, const tk_tree *state) {
-    const tk_tree *own = tk_trainer_state(t);
+/* Each array of `own` has one of its name, shape and dtype in `given`. */
+static tk_status check_same_types(const tk_tree *own, const tk_tree *given) {
     for (size_t i = 0; i < tk_tree_count(own); i++) {
-        tk_array mine = tk_tree_at(own, i), given = tk_tree_get(state, tk_tree_name(own, i));
-        if (!given.node) return TK_NOT_FOUND;
-        tk_shape a = tk_array_shape(mine), b = tk_array_shape(given);
-        bool same = a.count == b.count && tk_array_dtype(mine) == tk_array_dtype(given);
+        tk_array mine = tk_tree_at(own, i), other = tk_tree_get(given, tk_tree_name(own, i));
+        if (!other.node) return TK_NOT_FOUND;
+        tk_shape a = tk_array_shape(mine), b = tk_array_shape(other);
+        bool same = a.count == b.count && tk_array_dtype(mine) == tk_array_dtype(other);
         for (int64_t k = 0; same && k < a.count; k++) same = a.items[k] == b.items[k];
         if (!same)
             return tk_error_set(TK_SHAPE_ERROR,
-                                "the optimizer state \"%s\" does not have the type it should",
+                                "\"%s\" of the checkpoint does not have the shape and dtype of "
+                                "this model's",
                                 tk_tree_name(own, i));
     }
     return TK_OK;
@@ -138,8 +139,8 @@ tk_status tk_trainer_restore(tk_trainer *trainer, const tk_tree *parameters, con
                              int64_t step) {
     if (step < 0)
         return tk_error_set(TK_INVALID_ARGUMENT, "step %lld, expected 0 or more", (long long)step);
-    tk_status status = tk_model_check(&trainer->options.model, parameters);
-    if (status == TK_OK) status = check_state(trainer, state);
+    tk_status status = check_same_types(trainer->parameters, parameters);
+    if (status == TK_OK) status = check_same_types(tk_trainer_state(trainer), state);
     if (status != TK_OK) return status;
     for (size_t i = 0; status == TK_OK && i < tk_tree_count(trainer->parameters); i++)
         status = tk_tree_set_at(trainer->parameters, i,

@@ -125,6 +125,12 @@ static void test_config_refusals(void **state) {
               "activation_function", &c);
     load_text("{" GPT2 ", \"scale_attn_by_inverse_layer_idx\": true}", TK_UNSUPPORTED, "scale_attn",
               &c);
+    load_text("{" LLAMA ", \"partial_rotary_factor\": 0.5}", TK_UNSUPPORTED,
+              "partial_rotary_factor", &c);
+    load_text("{" LLAMA ", \"quantization_config\": {\"bits\": 4}}", TK_UNSUPPORTED,
+              "quantization_config", &c);
+    load_text("{" GPT2 ", \"add_cross_attention\": true}", TK_UNSUPPORTED, "add_cross_attention",
+              &c);
     assert_fails(tk_model_config_load(in_folder("not-there"), &c), TK_IO_ERROR, "not-there");
     c = small(TK_MODEL_GPT2);
     c.dim = 33;
