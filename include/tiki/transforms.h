@@ -92,6 +92,28 @@ typedef struct tk_custom {
 TK_API tk_status tk_custom_call(tk_context *context, const tk_custom *custom, const tk_array *args,
                                 size_t n_args, tk_arrays *results);
 
+/* ---- functions recorded once ---- */
+
+/* A function as the graph that it built: calling it again replays the graph on other arguments,
+ * without the callback. What the function read besides its arguments is part of the graph. */
+typedef struct tk_traced tk_traced;
+
+/* Calls `function` once on placeholders with the dtypes and shapes of `args`, which have no values,
+ * so the function must not evaluate them. *out_traced belongs to the caller (NULL on failure). */
+TK_API tk_status tk_traced_create(tk_context *context, tk_function function, void *self,
+                                  const tk_array *args, size_t n_args, tk_traced **out_traced);
+
+/* The results of the function for `args`, appended to `results`; lazy. Every argument has the dtype
+ * and shape of its counterpart (TK_SHAPE_ERROR otherwise). Any thread. */
+TK_API tk_status tk_traced_call(const tk_traced *traced, const tk_array *args, size_t n_args,
+                                tk_arrays *results);
+
+/* How many nodes a call replays. */
+TK_API size_t tk_traced_size(const tk_traced *traced);
+
+/* NULL is allowed. Before its context is released. */
+TK_API void tk_traced_free(tk_traced *traced);
+
 TK_END_DECLS
 
 #endif
