@@ -122,8 +122,9 @@ static tk_node *wide_variance(tk_builder *b, tk_node *a, const char *what, tk_ax
     if (tk_node_is_error(apart)) return apart;
     tk_node *sum =
         tkb_reduce(b, TK_OP_reduce_sum, square_of_modulus(b, apart), what, normal, keepdims);
-    int64_t count = count_along(a, &normal);
-    return over(b, sum, count > ddof ? count - ddof : 0);
+    int64_t count = count_along(a, &normal), left;
+    if (__builtin_sub_overflow(count, ddof, &left)) left = ddof < 0 ? INT64_MAX : 0;
+    return over(b, sum, left > 0 ? left : 0);
 }
 
 static tk_dtype real_inexact(tk_dtype dtype) {
