@@ -41,13 +41,26 @@ static tk_node *round_integer(tk_builder *b, tk_node *a, int64_t decimals) {
     return round_to_unit(b, a, unit);
 }
 
+/* A value that leaves the range when scaled has no digits that far behind the point: it stays. */
+static tk_node *round_places(tk_builder *b, tk_node *a, tk_node *scale) {
+    tk_node *rounded = tkb_divide(b, tkb_rint(b, tkb_multiply(b, a, scale)), scale);
+    return tkb_where(b, tkb_isfinite(b, rounded), rounded, tkb_stop_gradient(b, a));
+}
+
+/* The scale itself may be beyond the range, when everything finite rounds to 0. */
+static tk_node *round_to_scale(tk_builder *b, tk_node *a, tk_node *scale) {
+    tk_node *units = tkb_rint(b, tkb_divide(b, a, scale));
+    tk_node *zero = tkb_equal(b, units, tkb_number(b, 0));
+    tk_node *rounded = tkb_where(b, zero, units, tkb_multiply(b, units, scale));
+    return tkb_where(b, tkb_isfinite(b, a), rounded, tkb_stop_gradient(b, a));
+}
+
 tk_node *tkb_round(tk_builder *b, tk_node *a, int64_t decimals) {
     if (tk_node_is_error(a)) return a;
     if (!tk_dtype_is_inexact((tk_dtype)a->dtype)) return round_integer(b, a, decimals);
     if (decimals == 0) return tkb_rint(b, a);
     tk_node *scale = tkb_number(b, pow(10, fabs((double)decimals)));
-    if (decimals > 0) return tkb_divide(b, tkb_rint(b, tkb_multiply(b, a, scale)), scale);
-    return tkb_multiply(b, tkb_rint(b, tkb_divide(b, a, scale)), scale);
+    return decimals > 0 ? round_places(b, a, scale) : round_to_scale(b, a, scale);
 }
 
 tk_node *tkb_clip(tk_builder *b, tk_node *a, tk_node *a_min, tk_node *a_max) {
@@ -143,18 +156,25 @@ tk_node *tkb_relu(tk_builder *b, tk_node *a) {
 
 tk_node *tkb_silu(tk_builder *b, tk_node *a) { return tkb_multiply(b, a, tkb_sigmoid(b, a)); }
 
+/* a * (both / 2): halving the factor first keeps a large `a` finite, and is exact. */
+static tk_node *half_product(tk_builder *b, tk_node *a, tk_node *both) {
+    return tkb_multiply(b, a, tkb_multiply(b, both, tkb_number(b, 0.5)));
+}
+
 tk_node *tkb_gelu(tk_builder *b, tk_node *a) {
     tk_node *scaled = tkb_multiply(b, a, tkb_number(b, sqrt(0.5)));
     tk_node *both = tkb_add(b, tkb_number(b, 1), tkb_erf(b, scaled));
-    return tkb_multiply(b, tkb_multiply(b, a, both), tkb_number(b, 0.5));
+    return half_product(b, a, both);
 }
 
 tk_node *tkb_gelu_approx(tk_builder *b, tk_node *a) {
+    if (tk_node_is_error(a)) return a;
+    a = tkb_inexact(b, a);
     tk_node *cube = tkb_multiply(b, tkb_square(b, a), a);
     tk_node *inner = tkb_add(b, a, tkb_multiply(b, cube, tkb_number(b, 0.044715)));
     tk_node *bend = tkb_tanh(b, tkb_multiply(b, inner, tkb_number(b, sqrt(2 / pi))));
     tk_node *both = tkb_add(b, tkb_number(b, 1), bend);
-    return tkb_multiply(b, tkb_multiply(b, a, both), tkb_number(b, 0.5));
+    return half_product(b, a, both);
 }
 
 tk_node *tkb_softplus(tk_builder *b, tk_node *a) { return tkb_logaddexp(b, a, tkb_number(b, 0)); }
