@@ -199,6 +199,8 @@ tk_node *tkb_slice_update(tk_builder *b, tk_node *a, tk_node *update, tk_axes st
     if (tk_node_is_error(update)) return update;
     tk_axes from, by;
     tk_shape counts;
+    if ((unsigned)mode >= TK_MODE_COUNT)
+        return tkb_fail(b, tk_fail(TK_INVALID_ARGUMENT, "slice_update: %d is no mode", (int)mode));
     TKB_TRY(b, tk_slice_normalize("slice_update", a, start, stop, step, &from, &by, &counts));
     a = tkb_strong(b, a);
     update = drop_leading_ones(b, tkb_astype(b, update, (tk_dtype)a->dtype), a->rank);

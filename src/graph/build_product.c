@@ -173,6 +173,8 @@ tk_node *tkb_inner(tk_builder *b, tk_node *a, tk_node *other) {
 }
 
 tk_node *tkb_outer(tk_builder *b, tk_node *a, tk_node *other) {
-    return tkb_multiply(b, tkb_reshape(b, a, TK_SHAPE(a->size, 1)),
-                        tkb_reshape(b, other, TK_SHAPE(1, other->size)));
+    tk_node *pair[] = {a, other}; /* promoted first: a reshape makes a weak scalar strong */
+    tkb_promote(b, 2, pair);
+    return tkb_multiply(b, tkb_reshape(b, pair[0], TK_SHAPE(a->size, 1)),
+                        tkb_reshape(b, pair[1], TK_SHAPE(1, other->size)));
 }
