@@ -71,6 +71,17 @@ foreach(source ${test_sources})
                 COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
 endforeach()
 
+# Random calls of every op: here they must not crash; tests/python compares their values.
+if(NOT TIKI_SANITIZE MATCHES "thread")
+  add_custom_command(OUTPUT ${tiki_generated_dir}/op_calls_gen.c
+                     COMMAND tkgen calls ${tiki_generated_dir}/op_calls_gen.c DEPENDS tkgen VERBATIM)
+  add_executable(op_calls tests/edge/op_calls.c tests/edge/op_draw.c tests/edge/op_fit.c
+                          ${tiki_generated_dir}/op_calls_gen.c)
+  set_target_properties(op_calls PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  target_link_libraries(op_calls PRIVATE tiki_test_support)
+  tiki_add_test(edge.op_calls LABELS edge fast COMMAND $<TARGET_FILE:op_calls> --calls 40000)
+endif()
+
 # What fuzzing found once stays found: the kept inputs run as a plain test.
 if(NOT TIKI_SANITIZE MATCHES "thread")
   file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)

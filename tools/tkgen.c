@@ -4,7 +4,8 @@
  *     tkgen sources DIR    DIR/graph/build_gen.h  prototypes of the builders
  *                          DIR/ops_build.c    builders of elementwise ops (part of src/graph)
  *                          DIR/ops_api.c      bodies of the C functions (part of src/array)
- *     tkgen docs FILE      the reference page
+ *     tkgen calls FILE     every C function behind one signature, for programs that call any of
+ * them tkgen docs FILE      the reference page
  *
  * A parameter list is `name[:type][=default]`, separated by commas, ending in `-> arrays` for
  * functions with a list of results. Types: (none) an array, array? an optional one, arrays, axes,
@@ -283,6 +284,62 @@ static void write_sources(const char *directory) {
     write_api(directory);
 }
 
+/* The member of an op_value (tests/support/op_calls.h) that an argument of this type is taken from.
+ */
+static void put_call_argument(FILE *out, const param *p, int index) {
+    static const char *const members[][2] = {
+        {"axes", "axes"}, {"shape", "axes"},  {"int", "integer"}, {"float", "real"},
+        {"bool", "flag"}, {"dtype", "dtype"}, {"str", "text"},    {"mode", "mode"},
+    };
+    if (p->type->is_array) fprintf(out, "v[%d].array", index);
+    if (!strcmp(p->type->name, "arrays")) fprintf(out, "v[%d].arrays, v[%d].count", index, index);
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        if (!strcmp(p->type->name, members[i][0])) fprintf(out, "v[%d].%s", index, members[i][1]);
+}
+
+static void write_call(FILE *out, const row *r, const signature *s) {
+    fprintf(
+        out,
+        "\nstatic tk_status call_%s(tk_context *context, const op_value *v, tk_arrays *out) {\n",
+        r->name);
+    if (!s->takes_context) fputs("    (void)context;\n", out);
+    fprintf(out, s->gives_list ? "    return tk_%s(" : "    return op_give(out, tk_%s(", r->name);
+    if (s->takes_context) fputs("context", out);
+    for (int i = 0; i < s->count; i++) {
+        if (i || s->takes_context) fputs(", ", out);
+        put_call_argument(out, &s->params[i], i);
+    }
+    fputs(s->gives_list ? ", out);\n}\n" : "));\n}\n", out);
+}
+
+static void write_call_row(FILE *out, const row *r, const signature *s) {
+    fprintf(out, "    {\"%s\", call_%s, %d, {", r->name, r->name, s->count);
+    for (int i = 0; i < s->count; i++)
+        fprintf(out, "{\"%s\", \"%s\"}, ", s->params[i].name, s->params[i].type->name);
+    fputs("}},\n", out);
+}
+
+static void write_calls(const char *path) {
+    FILE *out = fopen(path, "w");
+    if (!out) die("cannot write", path);
+    fputs("/* Every op behind one signature. Generated from tiki/ops.def by tools/tkgen.c. */\n"
+          "#include \"support/op_calls.h\"\n",
+          out);
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (!is_public(&rows[i])) continue;
+        signature s = parse_signature(&rows[i]);
+        write_call(out, &rows[i], &s);
+    }
+    fputs("\nconst op_row op_rows[] = {\n", out);
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (!is_public(&rows[i])) continue;
+        signature s = parse_signature(&rows[i]);
+        write_call_row(out, &rows[i], &s);
+    }
+    fputs("};\nconst size_t op_row_count = sizeof op_rows / sizeof op_rows[0];\n", out);
+    close_out(out, path);
+}
+
 static void write_docs(const char *path) {
     FILE *out = fopen(path, "w");
     if (!out) die("cannot write", path);
@@ -307,10 +364,12 @@ int main(int argc, char **argv) {
         write_api_header(argv[2]);
     else if (argc == 3 && !strcmp(argv[1], "sources"))
         write_sources(argv[2]);
+    else if (argc == 3 && !strcmp(argv[1], "calls"))
+        write_calls(argv[2]);
     else if (argc == 3 && !strcmp(argv[1], "docs"))
         write_docs(argv[2]);
     else {
-        fprintf(stderr, "usage: tkgen headers|sources DIR | tkgen docs FILE\n");
+        fprintf(stderr, "usage: tkgen headers|sources DIR | tkgen calls|docs FILE\n");
         return 2;
     }
     return 0;
