@@ -232,6 +232,7 @@ static void take_fallback(tkpy_call *call, const tkpy_param *param, tkpy_value *
 bool tkpy_stream_of(PyObject *object, tk_stream_id *out_stream) {
     PyObject *number = PyObject_GetAttrString(object, "_stream");
     if (!number) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return false;
         PyErr_Clear();
         PyErr_Format(PyExc_TypeError, "stream must be a Stream, Device, DeviceType or None, not %R",
                      (PyObject *)Py_TYPE(object));
@@ -354,6 +355,11 @@ PyObject *tkpy_close(tkpy_call *call, tk_array result) {
     PyObject *box = PyErr_Occurred() ? NULL : tkpy_box(call->state, result);
     finish(call);
     return box;
+}
+
+PyObject *tkpy_close_few(tkpy_call *call, tk_status status) {
+    bool is_one = status == TK_OK && call->out.count == 1;
+    return is_one ? tkpy_close(call, call->out.items[0]) : tkpy_close_list(call, status, false);
 }
 
 PyObject *tkpy_close_list(tkpy_call *call, tk_status status, bool as_tuple) {

@@ -85,6 +85,9 @@ bool tkpy_open(tkpy_call *call, tkpy_state *state, const tkpy_spec *spec, PyObje
 PyObject *tkpy_close(tkpy_call *call, tk_array result);
 PyObject *tkpy_close_list(tkpy_call *call, tk_status status, bool as_tuple);
 
+/* A list, or the array alone where there is one. */
+PyObject *tkpy_close_few(tkpy_call *call, tk_status status);
+
 /* The stream that `stream=` names: a Stream, Device or DeviceType. False with an exception. */
 bool tkpy_stream_of(PyObject *object, tk_stream_id *out_stream);
 

@@ -115,7 +115,7 @@ tk_array tkpy_permutation(tkpy_call *call, PyObject *x, int64_t axis, tk_array k
     if (PyLong_Check(x)) {
         long long count = PyLong_AsLongLong(x);
         if (PyErr_Occurred()) return TK_NO_ARRAY;
-        a = tk_arange(call->context, 0, (double)count, 1, TK_INT32);
+        a = tk_arange(call->context, 0, (double)count, 1, TK_UINT32);
     } else if (tkpy_operand(call->state, x, &a) != 1) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_TypeError, "permutation: x must be an integer or an array");

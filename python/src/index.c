@@ -201,7 +201,7 @@ static bool read_parts(plan *p, PyObject *const *parts, Py_ssize_t count) {
             ok = add_entry(p, ENTRY_NEW, -1);
         } else {
             ok = add_part(p, parts[i], axis);
-            axis += axes_taken(p, parts[i]);
+            if (ok) axis += axes_taken(p, parts[i]);
         }
         if (!ok) return false;
     }

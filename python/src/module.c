@@ -13,6 +13,7 @@ static bool add_types(tkpy_state *state, PyObject *module) {
     return add_type(module, &tkpy_array_spec, &state->array) &&
            add_type(module, &tkpy_iterator_spec, &state->iterator) &&
            add_type(module, &tkpy_at_spec, &state->at) &&
+           add_type(module, &tkpy_compiled_spec, &state->compiled) &&
            add_type(module, &tkpy_dtype_spec, &state->dtype) && tkpy_add_dtypes(state, module);
 }
 
@@ -76,6 +77,7 @@ static bool add_functions(PyObject *module) {
            PyModule_AddFunctions(module, tkpy_context_functions) == 0 &&
            PyModule_AddFunctions(module, tkpy_core_functions) == 0 &&
            PyModule_AddFunctions(module, tkpy_transform_functions) == 0 &&
+           PyModule_AddFunctions(module, tkpy_kept_functions) == 0 &&
            PyModule_AddFunctions(module, tkpy_io_functions) == 0 &&
            add_namespace(module, "_random", tkpy_random_functions) &&
            add_namespace(module, "_fast", tkpy_fast_functions) &&
@@ -97,6 +99,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->array);
     Py_VISIT(state->iterator);
     Py_VISIT(state->at);
+    Py_VISIT(state->compiled);
     Py_VISIT(state->dtype);
     for (int i = 0; i < TK_DTYPE_COUNT; i++) Py_VISIT(state->dtypes[i]);
     Py_VISIT(state->axis_error);
@@ -111,6 +114,7 @@ static int clear(PyObject *module) {
     Py_CLEAR(state->array);
     Py_CLEAR(state->iterator);
     Py_CLEAR(state->at);
+    Py_CLEAR(state->compiled);
     Py_CLEAR(state->dtype);
     for (int i = 0; i < TK_DTYPE_COUNT; i++) Py_CLEAR(state->dtypes[i]);
     Py_CLEAR(state->axis_error);

@@ -19,7 +19,7 @@
 #include "tiki/transforms.h"
 
 typedef struct tkpy_state {
-    PyTypeObject *array, *iterator, *at, *dtype, *exported;
+    PyTypeObject *array, *iterator, *at, *dtype, *compiled;
     PyObject *dtypes[TK_DTYPE_COUNT];
     PyObject *axis_error, *dtype_error, *file_error;
     PyObject *random_state; /* a list of one key, as users see it */
@@ -136,7 +136,8 @@ PyObject *tkpy_from_dlpack(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /* ---- trees, transforms, files ---- */
 
-extern PyMethodDef tkpy_transform_functions[], tkpy_io_functions[];
+extern PyMethodDef tkpy_transform_functions[], tkpy_kept_functions[], tkpy_io_functions[];
+extern PyType_Spec tkpy_compiled_spec;
 
 /* ---- generated from surface.def ---- */
 

@@ -19,7 +19,13 @@ bool tkpy_tree_flatten(PyObject *tree, tkpy_leaves *leaves);
 /* A tree of the same form with its arrays replaced by items[*next], ... NULL with an exception. */
 PyObject *tkpy_tree_rebuild(tkpy_state *state, PyObject *tree, const tk_array *items, size_t *next);
 
-/* Puts items[*next], ... into the boxes of the tree, which then are those arrays. */
-bool tkpy_tree_assign(tkpy_state *state, PyObject *tree, const tk_array *items, size_t *next);
+/* Puts items[*next], ... where the arrays of a tree stand, as new boxes. Lists and dictionaries are
+ * changed; in a tuple, and for a tree that is one array, the box itself is. */
+bool tkpy_tree_fill(tkpy_state *state, PyObject *tree, const tk_array *items, size_t *next);
+
+/* Appends (container, key, box) of each array that tkpy_tree_fill would replace, and puts them
+ * back. */
+bool tkpy_tree_remember(PyObject *tree, PyObject *places);
+bool tkpy_tree_restore(PyObject *places);
 
 #endif

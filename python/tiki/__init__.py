@@ -70,6 +70,11 @@ from tiki._functions import (
     get_array_buffer_size,
 )
 from tiki._transforms import (
+    checkpoint,
+    compile,
+    custom_function,
+    disable_compile,
+    enable_compile,
     grad,
     jvp,
     value_and_grad,

@@ -11,7 +11,7 @@ def _positions(argnums, argnames):
     if argnums is None:
         argnums = 0 if not names else ()
     single = isinstance(argnums, int)
-    numbers = [argnums] if single else list(argnums)
+    numbers = [argnums] if single else sorted(argnums)  # in order, as in MLX
     if len(set(numbers)) != len(numbers):
         raise ValueError(f"argnums {tuple(numbers)} has a number twice")
     if len(set(names)) != len(names):
@@ -66,8 +66,82 @@ def jvp(fun, primals, tangents):
 def vmap(fun, in_axes=0, out_axes=0):
     """A function over a batch: `fun` for every element along axes of its arguments."""
 
+    if isinstance(in_axes, dict):
+        in_axes = (in_axes,)
+
     @functools.wraps(fun)
     def wrapped(*args):
         return _core._vmap(fun, in_axes, out_axes, args)
+
+    return wrapped
+
+
+def checkpoint(fun):
+    """`fun`, with its intermediate values computed again for the gradient instead of kept."""
+
+    @functools.wraps(fun)
+    def wrapped(*args, **kwargs):
+        return _core._checkpoint(fun, args, kwargs or None)
+
+    return wrapped
+
+
+class custom_function:
+    """A function with derivatives or a batching rule of its own.
+
+    `f.vjp(primals, cotangents, outputs)`, `f.jvp(primals, tangents)` and `f.vmap(inputs, axes)` are
+    decorators; what is not given is derived from the function.
+    """
+
+    def __init__(self, f):
+        self._function = f
+        self._vjp = self._jvp = self._vmap = None
+        functools.update_wrapper(self, f)
+
+    def __call__(self, *args):
+        return _core._custom(self._function, self._vjp, self._jvp, self._vmap, args)
+
+    def vjp(self, f):
+        """Set the reverse rule."""
+        self._vjp = f
+        return self
+
+    def jvp(self, f):
+        """Set the forward rule."""
+        self._jvp = f
+        return self
+
+    def vmap(self, f):
+        """Set the batching rule."""
+        self._vmap = f
+        return self
+
+
+_compile_is_on = True
+
+
+def disable_compile() -> None:
+    """Make compiled functions call the original ones."""
+    global _compile_is_on
+    _compile_is_on = False
+
+
+def enable_compile() -> None:
+    """Undo `disable_compile`."""
+    global _compile_is_on
+    _compile_is_on = True
+
+
+def compile(fun, inputs=None, outputs=None, shapeless: bool = False):
+    """`fun`, recorded once for each form of its arguments and then replayed.
+
+    `inputs` and `outputs` are trees of lists and dictionaries that the function reads and changes.
+    Every shape is recorded by itself, `shapeless` or not.
+    """
+    recorded = _core._Compiled(fun, inputs, outputs)
+
+    @functools.wraps(fun)
+    def wrapped(*args, **kwargs):
+        return recorded(*args, **kwargs) if _compile_is_on else fun(*args, **kwargs)
 
     return wrapped

@@ -176,7 +176,8 @@ def test_weak_references():
 
 
 def test_import_is_quick_and_exit_is_clean():
-    code = "import time; t=time.perf_counter(); import tiki; print(time.perf_counter()-t)"
+    # processor time, so that a busy machine does not count
+    code = "import time; t=time.process_time(); import tiki; print(time.process_time()-t)"
     times = [float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3)]
     assert min(times) < 0.1, times
     code = "import tiki as tk; x=[tk.random.normal((300,300)) for _ in range(4)]; tk.async_eval(*x)"

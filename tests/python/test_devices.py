@@ -1,0 +1,137 @@
+"""Devices, streams, memory counters, dtypes' categories and limits, waiting and interruption."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+import tiki as tk
+
+
+def test_devices_and_streams():
+    assert tk.default_device() == tk.cpu and repr(tk.default_device()) == "Device(cpu, 0)"
+    assert tk.is_available(tk.cpu) and not tk.is_available(tk.gpu)
+    assert tk.device_count(tk.cpu) == 1 and tk.device_info()["threads"] >= 1
+    stream = tk.new_stream(tk.cpu)
+    x = tk.add(tk.ones((4,)), 1, stream=stream)
+    y = tk.multiply(x, 2, stream=tk.cpu) + x.sum(stream=stream)
+    assert y.tolist() == [12, 12, 12, 12]
+    with tk.stream(stream):
+        assert tk.default_stream(tk.cpu) == stream
+        z = y * 2
+    assert tk.default_stream(tk.cpu) != stream and z.tolist() == [24] * 4
+    tk.synchronize()
+    with pytest.raises(NotImplementedError):
+        tk.add(1, 2, stream=tk.gpu)
+    with pytest.raises(TypeError):
+        tk.add(1, 2, stream=3)
+
+
+def test_memory_counters():
+    before = tk.get_active_memory()
+    x = tk.ones((1000, 1000)) + 1
+    tk.eval(x)
+    assert tk.get_active_memory() - before >= 4_000_000
+    tk.reset_peak_memory()
+    assert tk.get_peak_memory() >= tk.get_active_memory()
+    del x
+    assert tk.get_active_memory() <= before + 4096
+    old = tk.set_memory_limit(tk.get_active_memory() + 10_000_000)
+    try:
+        with pytest.raises(MemoryError):
+            tk.eval(tk.random.uniform(shape=(5000, 5000)))
+    finally:
+        tk.set_memory_limit(old)
+    tk.clear_cache()
+    assert tk.get_cache_memory() == 0
+
+
+NAMES = "bool_ uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64".split()
+
+
+def test_promotion_and_categories():
+    def name(dtype):
+        return str(dtype).split(".")[-1].removesuffix("_")
+
+    for a in NAMES:
+        for b in NAMES:
+            own = tk.result_type(getattr(tk, a), getattr(tk, b))
+            assert name(own) == name(mx.result_type(getattr(mx, a), getattr(mx, b))), (a, b)
+            assert tk.can_cast(getattr(tk, a), getattr(tk, b)) == mx.can_cast(getattr(mx, a), getattr(mx, b)), (a, b)
+        for c in "complexfloating floating inexact signedinteger unsignedinteger integer number generic".split():
+            assert tk.issubdtype(getattr(tk, a), getattr(tk, c)) == mx.issubdtype(getattr(mx, a), getattr(mx, c)), (a, c)
+        assert tk.issubdtype(getattr(tk, a), getattr(tk, a))
+    assert tk.issubdtype(tk.floating, tk.inexact) and not tk.issubdtype(tk.inexact, tk.floating)
+    assert tk.isdtype(tk.int8, ("signed integer", "bool")) and not tk.isdtype(tk.int8, "real floating")
+
+
+def test_limits_of_dtypes():
+    for name in ("float16", "bfloat16", "float32"):
+        own, theirs = tk.finfo(getattr(tk, name)), mx.finfo(getattr(mx, name))
+        assert (own.min, own.max, own.eps) == (theirs.min, theirs.max, theirs.eps)
+    for name in ("int8", "uint16", "int64"):
+        own, theirs = tk.iinfo(getattr(tk, name)), mx.iinfo(getattr(mx, name))
+        assert (own.min, own.max) == (theirs.min, theirs.max)
+    with pytest.raises(ValueError):
+        tk.finfo(tk.int8)
+    with pytest.raises(ValueError):
+        tk.iinfo(tk.float32)
+
+
+def test_waiting_lets_other_threads_run():
+    counts = [0]
+    done = threading.Event()
+
+    def count():
+        while not done.is_set():
+            counts[0] += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    a = tk.random.normal((900, 900))
+    for _ in range(6):
+        a = a @ a * 0.01
+    tk.eval(a)
+    done.set()
+    thread.join()
+    assert counts[0] > 3
+
+
+def test_interrupt():
+    code = """
+import tiki as tk
+a = tk.ones((1200, 1200))
+print("ready", flush=True)
+try:
+    for _ in range(3000):
+        a = (a @ a) * 1e-4
+    tk.eval(a)
+    print("done")
+except KeyboardInterrupt:
+    tk.eval(tk.ones((2,)) + 1)
+    print("interrupted")
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.7)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=60)[0].strip() == "interrupted"
+
+
+def test_broadcast_shapes():
+    assert tk.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
+    with pytest.raises(ValueError):
+        tk.broadcast_shapes((2,), (3,))
+
+
+def test_version():
+    header = open(os.path.join(os.path.dirname(__file__), "../../include/tiki/version.h")).read()
+    assert f'TK_VERSION "{tk.__version__}"' in header
+    assert np.array(tk.array(1)).item() == 1
