@@ -127,8 +127,8 @@ static bool give_up(void *arg) {
 static void test_interruption_changes_nothing(void **state) {
     (void)state;
     tk_train_options options = small();
-    options.model = tk_model_config_make(TK_MODEL_LLAMA, 4, 4, 128, 64);
-    options.batch = 24; /* far more than the 20 ms between polls */
+    options.model = tk_model_config_make(TK_MODEL_LLAMA, 2, 4, 128, 64);
+    options.batch = 16; /* far more than the 20 ms between polls */
     options.accumulate = 2;
     tk_trainer *one = make_trainer(&options), *other = make_trainer(&options);
     int interrupted = 0;
