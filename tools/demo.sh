@@ -22,4 +22,4 @@ rm -rf "$out"
 echo
 echo "The model is in $out, its loss curve in $out/loss.svg. It writes:"
 echo
-"$tiki" generate --model "$out" --prompt "/* This function " --tokens 400 --temperature 0.7 --seed 1
+"$tiki" generate --model "$out" --prompt "static tk_status " --tokens 400 --temperature 0.6 --seed 1
