@@ -9,6 +9,7 @@ build=$1
 tiki=$build/bin/tiki
 out=$build/demo
 steps=${STEPS:-600}
+warmup=$((steps / 12))
 
 set --
 for licence in /usr/share/common-licenses/*; do
@@ -17,7 +18,7 @@ done
 
 rm -rf "$out"
 "$tiki" train --out "$out" --model llama --layers 4 --heads 4 --dim 128 --context 256 --batch 8 \
-    --steps "$steps" --lr 3e-3 --warmup 50 --decay cosine --decay-steps "$steps" \
+    --steps "$steps" --lr 3e-3 --warmup "$warmup" --decay cosine --decay-steps $((steps - warmup)) \
     --threads "$(nproc)" --data "$@" README.md CONTRIBUTING.md CHANGELOG.md docs include src
 echo
 echo "The model is in $out, its loss curve in $out/loss.svg. It writes:"

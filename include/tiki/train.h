@@ -99,6 +99,9 @@ typedef struct tk_train_report {
 TK_API tk_status tk_trainer_step(tk_trainer *trainer, const tk_wait *wait,
                                  tk_train_report *out_report);
 
+/* The model that is trained. Borrowed. */
+TK_API const tk_model_config *tk_trainer_model(const tk_trainer *trainer);
+
 /* Steps done so far; the parameters; the optimizer's state. Borrowed. */
 TK_API int64_t tk_trainer_steps(const tk_trainer *trainer);
 TK_API const tk_tree *tk_trainer_parameters(const tk_trainer *trainer);

@@ -117,6 +117,7 @@ static tk_status write_on(writing *w) {
         put_byte((unsigned char)token);
     }
     putchar('\n');
+    fflush(stdout);
     if (w->stats && written > 1)
         fprintf(stderr, "%lld bytes read in %.3f s, %lld written in %.3f s: %.1f tokens/s\n",
                 (long long)prompt, prompt_done - begin, (long long)written, now() - prompt_done,

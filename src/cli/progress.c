@@ -44,6 +44,13 @@ static void put_bar_line(const tk_train_report *r, const progress *p, const char
     printf("%.*s", width, text);
 }
 
+static double mean_loss(const progress *p, int64_t step) {
+    int64_t count = step - p->first < PROGRESS_LOSSES ? step - p->first : PROGRESS_LOSSES;
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += p->losses[(step - i) % PROGRESS_LOSSES];
+    return sum / (double)count;
+}
+
 static void show(progress *p, const tk_train_report *r) {
     char left[32], text[256];
     int64_t done = r->step - p->first, to_do = p->last - r->step;
@@ -52,8 +59,8 @@ static void show(progress *p, const tk_train_report *r) {
     double megabytes = (double)tk_device_memory(tk_context_device(p->context)).peak / (1 << 20);
     snprintf(text, sizeof text,
              "%lld/%lld loss %.4f lr %.1e norm %.2f %.0f tokens/s %.0f MB %s left",
-             (long long)r->step, (long long)p->last, p->loss, r->rate, r->norm, p->rate, megabytes,
-             left);
+             (long long)r->step, (long long)p->last, mean_loss(p, r->step), r->rate, r->norm,
+             p->rate, megabytes, left);
     if (p->terminal)
         put_bar_line(r, p, text);
     else
@@ -66,7 +73,7 @@ void progress_step(progress *p, const tk_train_report *r) {
     double rate = (double)r->tokens / (now() - p->step_started);
     bool first = r->step == p->first + 1;
     p->rate = first ? rate : 0.9 * p->rate + 0.1 * rate;
-    p->loss = first ? r->loss : 0.9 * p->loss + 0.1 * r->loss;
+    p->losses[r->step % PROGRESS_LOSSES] = r->loss;
     bool is_time = now() - p->shown >= (p->terminal ? 0.1 : 5);
     if (first || is_time || r->step == p->last) show(p, r);
 }

@@ -5,12 +5,15 @@
 
 #include "tiki/train.h"
 
+/* How many steps the shown loss is the mean of. */
+#define PROGRESS_LOSSES 10
+
 typedef struct progress {
     tk_context *context;
     int64_t first, last; /* steps before this run, and at its end */
     double started, shown;
-    double rate; /* tokens a second, smoothed */
-    double loss; /* smoothed */
+    double rate;                    /* tokens a second, smoothed */
+    double losses[PROGRESS_LOSSES]; /* of the last steps; the line shows their mean */
     double step_started;
     bool terminal;
 } progress;

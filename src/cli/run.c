@@ -2,14 +2,29 @@
 #define _XOPEN_SOURCE 700
 #include "cli/run.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 tk_status run_path(char *text, size_t bytes, const char *folder, const char *name) {
     if ((size_t)snprintf(text, bytes, "%s/%s", folder, name) < bytes) return TK_OK;
     return tk_error_set(TK_INVALID_ARGUMENT, "the path %.80s... is too long", folder);
+}
+
+tk_status run_make_parents(const char *folder) {
+    char path[4096];
+    tk_status status = run_path(path, sizeof path, folder, "");
+    for (char *at = path + 1; status == TK_OK && (at = strchr(at, '/')) && at[1]; at++) {
+        *at = 0;
+        if (mkdir(path, 0777) && errno != EEXIST)
+            status =
+                tk_error_set(TK_IO_ERROR, "%s: cannot make the folder: %s", path, strerror(errno));
+        *at = '/';
+    }
+    return status;
 }
 
 /* ---- state.json ---- */
@@ -63,6 +78,8 @@ static tk_status save_files(const char *folder, const tk_trainer *trainer, json_
         status = tk_safetensors_save(path, tk_trainer_parameters(trainer), metadata);
     if (status == TK_OK) status = run_path(path, sizeof path, folder, "optimizer.safetensors");
     if (status == TK_OK) status = tk_safetensors_save(path, tk_trainer_state(trainer), metadata);
+    if (status == TK_OK) status = run_path(path, sizeof path, folder, "config.json");
+    if (status == TK_OK) status = tk_model_config_save(path, tk_trainer_model(trainer));
     if (status == TK_OK) status = write_state(folder, tk_trainer_steps(trainer), record);
     tk_metadata_free(metadata);
     return status;
@@ -185,35 +202,50 @@ static void put_axes(FILE *out, const frame *f) {
 }
 
 static frame frame_of(const curve *train, const curve *held_out) {
-    frame f = {64, 40, 640, 320, 1, 0, 1};
+    frame f = {64, 40, 640, 320, 1, INFINITY, -INFINITY};
     for (int k = 0; k < 2; k++) {
         const curve *c = k ? held_out : train;
         for (size_t i = 0; i < c->count; i++) {
             if (c->points[i].step > f.last_step) f.last_step = c->points[i].step;
             if (c->points[i].value > f.high) f.high = c->points[i].value;
+            if (c->points[i].value < f.low) f.low = c->points[i].value;
         }
     }
+    if (!(f.low < f.high)) f.low = 0, f.high = 1;
+    f.low = floor(f.low * 2) / 2; /* half a nat below, so that the axis begins at a round number */
     return f;
 }
 
-/* An average over the last steps, so that the trend shows through the noise. */
-static void smooth(curve *c) {
-    double mean = c->count ? c->points[0].value : 0;
-    for (size_t i = 0; i < c->count; i++)
-        c->points[i].value = mean = 0.9 * mean + 0.1 * c->points[i].value;
+/* Means over the points around each (up to a hundredth of all on either side), so that the trend
+ * shows through the noise and does not lag behind it. Sums from the front make it linear; false
+ * when memory is out. */
+static bool smooth(curve *c) {
+    size_t reach = c->count / 100 + 2;
+    double *sums = malloc((c->count + 1) * sizeof *sums);
+    if (!sums) return false;
+    sums[0] = 0;
+    for (size_t i = 0; i < c->count; i++) sums[i + 1] = sums[i] + c->points[i].value;
+    for (size_t i = 0; i < c->count; i++) {
+        size_t side = i < reach ? i : reach;
+        if (c->count - 1 - i < side) side = c->count - 1 - i;
+        c->points[i].value = (sums[i + side + 1] - sums[i - side]) / (double)(2 * side + 1);
+    }
+    free(sums);
+    return true;
 }
 
-static void put_picture(FILE *out, curve *train, const curve *held_out) {
+static bool put_picture(FILE *out, curve *train, const curve *held_out) {
     frame f = frame_of(train, held_out);
     fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 728 416\" "
                  "font-family=\"sans-serif\" "
                  "font-size=\"12\">\n<rect width=\"728\" height=\"416\" fill=\"white\"/>\n");
-    fprintf(out, "<text x=\"64\" y=\"24\">loss in nats a byte: "
-                 "<tspan fill=\"#1f77b4\">training, smoothed</tspan>, <tspan fill=\"#d62728\">held "
-                 "out</tspan></text>\n");
+    fprintf(out,
+            "<text x=\"64\" y=\"24\">loss in nats a byte: "
+            "<tspan fill=\"#1f77b4\">training, smoothed</tspan>%s</text>\n",
+            held_out->count ? ", <tspan fill=\"#d62728\">held out</tspan>" : "");
     put_axes(out, &f);
     put_curve(out, &f, train, "#c6dbef", 1);
-    smooth(train);
+    bool ok = smooth(train);
     put_curve(out, &f, train, "#1f77b4", 2);
     put_curve(out, &f, held_out, "#d62728", 2);
     for (size_t i = 0; i < held_out->count; i++)
@@ -221,6 +253,7 @@ static void put_picture(FILE *out, curve *train, const curve *held_out) {
                 f.left + f.width * held_out->points[i].step / f.last_step,
                 f.top + f.height * (f.high - held_out->points[i].value) / (f.high - f.low));
     fprintf(out, "</svg>\n");
+    return ok;
 }
 
 tk_status run_draw(const char *folder) {
@@ -234,9 +267,10 @@ tk_status run_draw(const char *folder) {
     if (status == TK_OK && !out)
         status = tk_error_set(TK_OUT_OF_MEMORY, "no memory to draw %s", picture);
     if (out) {
-        put_picture(out, &train, &held_out);
-        fclose(out);
-        status = tk_file_write(picture, text, bytes);
+        bool ok = put_picture(out, &train, &held_out);
+        ok = fclose(out) == 0 && ok;
+        status = ok ? tk_file_write(picture, text, bytes)
+                    : tk_error_set(TK_OUT_OF_MEMORY, "no memory to draw %s", picture);
     }
     free(text);
     free(train.points);

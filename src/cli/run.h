@@ -10,6 +10,9 @@
 /* DIR/name in `text`. TK_INVALID_ARGUMENT when it does not fit. */
 tk_status run_path(char *text, size_t bytes, const char *folder, const char *name);
 
+/* Makes the folders that `folder` lies in; itself it is made with its first checkpoint. */
+tk_status run_make_parents(const char *folder);
+
 /* The latest state.json as a JSON object that the caller owns, and its step. */
 tk_status run_read_state(const char *folder, json_t **out_state, int64_t *out_step);
 

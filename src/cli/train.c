@@ -195,6 +195,9 @@ static tk_status load_data(session *w) {
     if (status != TK_OK) return status;
     const unsigned char *bytes = tk_corpus_bytes(w->corpus);
     int64_t size = tk_corpus_size(w->corpus);
+    if (size == 0)
+        return tk_error_set(TK_INVALID_ARGUMENT, "%s%s: no bytes to learn from", w->s.data.items[0],
+                            w->s.data.count > 1 ? " and the other paths of --data" : "");
     w->train_size = size;
     if (w->s.eval_data) {
         status = tk_corpus_load(&w->s.eval_data, 1, &w->held_out_corpus);
@@ -242,6 +245,14 @@ static tk_status make_options(session *w) {
     tk_model_config model = tk_model_config_make(family, s->layers, s->heads, s->dim, s->context);
     if (s->kv_heads) model.kv_heads = s->kv_heads;
     model.dropout = s->dropout;
+    if (family == TK_MODEL_LLAMA && s->dim % s->heads == 0 && s->dim / s->heads % 2)
+        return tk_error_set(TK_INVALID_ARGUMENT,
+                            "--dim %lld / --heads %lld is %lld, expected an even number",
+                            (long long)s->dim, (long long)s->heads, (long long)(s->dim / s->heads));
+    if (s->kv_heads && s->heads % s->kv_heads)
+        return tk_error_set(TK_INVALID_ARGUMENT,
+                            "--heads %lld is not a multiple of --kv-heads %lld",
+                            (long long)s->heads, (long long)s->kv_heads);
     if (s->dim % s->heads)
         return tk_error_set(TK_INVALID_ARGUMENT, "--dim %lld is not a multiple of --heads %lld",
                             (long long)s->dim, (long long)s->heads);
@@ -269,7 +280,8 @@ static tk_status make_options(session *w) {
 static tk_status open_folder(session *w) {
     char path[4096];
     tk_status status = TK_OK;
-    if (!w->s.resume) status = run_save(w->s.out, w->trainer, w->record, 0);
+    if (!w->s.resume) status = run_make_parents(w->s.out);
+    if (!w->s.resume && status == TK_OK) status = run_save(w->s.out, w->trainer, w->record, 0);
     if (status == TK_OK) status = run_path(path, sizeof path, w->s.out, "config.json");
     if (status == TK_OK) status = tk_model_config_save(path, &w->options.model);
     if (status == TK_OK) status = run_path(path, sizeof path, w->s.out, "log.jsonl");
@@ -296,7 +308,13 @@ static void describe(const session *w) {
            (long long)w->train_size, (long long)tk_corpus_files(w->corpus),
            (long long)w->held_out_size, w->s.model,
            (long long)tk_tree_size(tk_trainer_parameters(w->trainer)), (long long)w->s.threads);
-    if (w->s.resume) printf("going on after step %lld\n", (long long)w->step);
+    if (w->s.resume && w->step >= w->s.steps)
+        printf("step %lld of %lld is done already; a larger --steps goes on\n", (long long)w->step,
+               (long long)w->s.steps);
+    else if (w->s.resume)
+        printf("going on after step %lld\n", (long long)w->step);
+    printf("the loss shown is the mean of the last %d steps; every step is in %s/log.jsonl\n",
+           PROGRESS_LOSSES, w->s.out);
     fflush(stdout);
 }
 
@@ -376,7 +394,17 @@ static int run(session *w) {
         fprintf(stderr, "tiki train: stopped within a step; the latest checkpoint is whole\n");
         return 130;
     }
-    return status == TK_OK ? 0 : complain_of_error("train");
+    if (status == TK_NAN_TRAPPED) { /* the step was not taken: what came before is worth keeping */
+        progress_break(&w->progress);
+        complain_of_error("train");
+        if (save(w) != TK_OK) return complain_of_error("train");
+        fprintf(stderr, "tiki train: step %lld is saved\n",
+                (long long)tk_trainer_steps(w->trainer));
+        return 1;
+    }
+    if (status != TK_OK) return complain_of_error("train");
+    printf("the model is in %s: tiki generate --model %s --prompt TEXT\n", w->s.out, w->s.out);
+    return 0;
 }
 
 static void end(session *w) {

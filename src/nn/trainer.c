@@ -1,4 +1,5 @@
 /* The training step: batch, loss and gradients, clipping, update, one evaluation. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,10 @@ void tk_trainer_free(tk_trainer *trainer) {
     tk_tree_free(trainer->parameters);
     tk_optimizer_free(trainer->optimizer);
     free(trainer);
+}
+
+const tk_model_config *tk_trainer_model(const tk_trainer *trainer) {
+    return &trainer->options.model;
 }
 
 int64_t tk_trainer_steps(const tk_trainer *trainer) { return trainer->steps; }
@@ -303,12 +308,22 @@ static tk_status fill_report(const tk_trainer *t, const outcome *out, tk_train_r
     return status == TK_OK ? tk_item(out->norm, &out_report->norm) : status;
 }
 
+static tk_status check_finite(const tk_train_report *r) {
+    if (isfinite(r->loss) && isfinite(r->norm)) return TK_OK;
+    return tk_error_set(
+        TK_NAN_TRAPPED,
+        "step %lld: the loss is %g and the norm of the gradients %g; a lower learning "
+        "rate or a smaller clip may help",
+        (long long)r->step, r->loss, r->norm);
+}
+
 tk_status tk_trainer_step(tk_trainer *trainer, const tk_wait *wait, tk_train_report *out_report) {
     outcome out = {.gradients = tk_tree_new()};
     tk_status status = TK_OK;
     if (!out.gradients) status = tk_error_set(TK_OUT_OF_MEMORY, "no memory for a training step");
     if (status == TK_OK) status = compute_outcome(trainer, wait, &out);
     if (status == TK_OK) status = fill_report(trainer, &out, out_report);
+    if (status == TK_OK) status = check_finite(out_report);
     if (status == TK_OK) status = apply_outcome(trainer, &out);
     tk_release(out.loss);
     tk_release(out.norm);
