@@ -1,19 +1,19 @@
 /* Contexts, what a thread keeps in one, scopes, handles, streams.
  *
  * A thread finds its record through a cache of its own (one entry: most threads use one context)
- * and else in the context's list. Threads are numbered by the library, since the system reuses its
- * numbers. */
+ * and else in the context's list. Threads are told apart by a counted object of the library, since
+ * the system reuses its numbers; it outlives the thread for as long as records refer to it. */
 #include "array/context.h"
-
-#include <stdatomic.h>
 
 #include "array/storage.h"
 #include "base/error.h"
 #include "base/fork.h"
 
-static _Atomic uint64_t last_context, last_thread;
+static _Atomic uint64_t last_context;
 
-static _Thread_local uint64_t this_thread;
+static pthread_once_t key_made = PTHREAD_ONCE_INIT;
+static pthread_key_t end_of_thread; /* its destructor runs then */
+static _Thread_local tk_thread_life *this_thread;
 static _Thread_local struct {
     uint64_t context;
     tk_thread *record;
@@ -62,7 +62,12 @@ tk_status tk_context_create(const tk_context_options *options, tk_context **out_
     return TK_OK;
 }
 
+static void release_life(tk_thread_life *life) {
+    if (atomic_fetch_sub(&life->holders, 1) == 1) tk_free(life);
+}
+
 static void release_thread(tk_thread *record) {
+    release_life(record->life);
     for (size_t i = 0; i < record->handles.count; i++) tk_handle_release(record->handles.items[i]);
     tk_node_release(record->random_key);
     tk_vec_deinit(&record->handles);
@@ -113,20 +118,58 @@ void tk_set_nan_trap(tk_context *context, bool on) {
 
 /* ---- threads ---- */
 
-static tk_thread *find_or_make_thread(tk_context *context) {
-    for (tk_thread *record = context->threads; record; record = record->next)
-        if (record->thread == this_thread) return record;
+static void end_thread(void *life) {
+    this_thread = NULL;
+    cached.context = 0;
+    atomic_store(&((tk_thread_life *)life)->ended, true);
+    release_life(life);
+}
+
+static void make_key(void) { (void)pthread_key_create(&end_of_thread, end_thread); }
+
+static bool know_this_thread(void) {
+    if (this_thread) return true;
+    (void)pthread_once(&key_made, make_key);
+    tk_thread_life *life = tk_calloc(1, sizeof *life);
+    if (!life) return false;
+    atomic_init(&life->holders, 1);
+    if (pthread_setspecific(end_of_thread, life) != 0) {
+        tk_free(life);
+        return false;
+    }
+    this_thread = life;
+    return true;
+}
+
+static tk_thread *make_thread(tk_context *context) {
     tk_thread *record = tk_calloc(1, sizeof *record);
     if (!record) return NULL;
-    record->thread = this_thread;
+    atomic_fetch_add(&this_thread->holders, 1);
+    record->life = this_thread;
     record->next = context->threads;
     context->threads = record;
     return record;
 }
 
+/* Takes the records of ended threads out on the way. */
+static tk_thread *find_or_make_thread(tk_context *context) {
+    tk_thread **at = &context->threads;
+    while (*at) {
+        tk_thread *record = *at;
+        if (record->life == this_thread) return record;
+        if (atomic_load(&record->life->ended)) {
+            *at = record->next;
+            release_thread(record);
+        } else {
+            at = &record->next;
+        }
+    }
+    return make_thread(context);
+}
+
 tk_thread *tk_context_thread(tk_context *context) {
     if (cached.context == context->serial) return cached.record;
-    if (!this_thread) this_thread = atomic_fetch_add(&last_thread, 1) + 1;
+    if (!know_this_thread()) return NULL;
     tk_thread *record = find_or_make_thread(context);
     if (record) {
         cached.context = context->serial;

@@ -2,15 +2,24 @@
 #ifndef ARRAY_CONTEXT_H
 #define ARRAY_CONTEXT_H
 
+#include <stdatomic.h>
+
 #include "array/executor.h"
 #include "graph/build.h"
 #include "runtime/buffer.h"
 #include "tiki/array.h"
 
-/* What a thread keeps in a context: open scopes, the stream it builds for, its random key. */
+/* Tells the records of a thread whether it has ended. */
+typedef struct tk_thread_life {
+    atomic_int holders; /* the thread and its records */
+    atomic_bool ended;
+} tk_thread_life;
+
+/* What a thread keeps in a context: open scopes, the stream it builds for, its random key. Goes
+ * when the thread has ended and another one is new to the context. */
 typedef struct tk_thread {
     struct tk_thread *next;
-    uint64_t thread; /* the number of the thread */
+    tk_thread_life *life; /* which thread this is */
     tk_node_vec handles;
     TK_VEC(size_t) marks; /* handles.count at the opening of each open scope */
     uint32_t stream;

@@ -14,13 +14,14 @@
 
 typedef struct custom_call {
     tk_custom_rules base; /* first: the op refers to it */
+    tk_deferred later;
     tk_context *context;
     tk_custom user;
     size_t n_args;
 } custom_call;
 
-static void free_call(void *arg) {
-    custom_call *call = arg;
+static void free_call(tk_deferred *later) {
+    custom_call *call = (custom_call *)(void *)((char *)later - offsetof(custom_call, later));
     if (call->user.release) call->user.release(call->user.self);
     tk_free(call);
 }
@@ -28,7 +29,7 @@ static void free_call(void *arg) {
 /* The last node that refers to the call is being freed, under the lock. */
 static void release_call(tk_ref *ref) {
     custom_call *call = (custom_call *)(void *)ref;
-    tk_graph_defer(&call->context->graph, free_call, call);
+    tk_graph_defer(&call->context->graph, &call->later, free_call);
 }
 
 /* ---- calling back ---- */

@@ -16,6 +16,7 @@ typedef struct tk_fault {
     _Atomic int64_t position; /* INT64_MAX: none */
     int64_t index;
     int64_t length;
+    atomic_bool busy; /* being written; its own, so that no fork leaves it held for a child */
 } tk_fault;
 
 typedef struct tk_body_call {

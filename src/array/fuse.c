@@ -1,5 +1,5 @@
 /* See fuse.h. Grouping happens with the plan, by shape; whether strides allow it is seen when the
- * group runs, and where they do not its steps run one by one.
+ * group runs.
  *
  * Every outside operand is looked at as rows and columns of the common shape (last axis: columns),
  * so that scalars, rows and columns that were broadcast take part. When all of them are row-major
@@ -342,33 +342,31 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker) {
     }
 }
 
-static tk_status run_one_by_one(tk_plan *plan, const tk_group *group) {
-    for (uint32_t i = group->first; i < group->first + group->count; i++)
-        TK_TRY(tk_plan_step(plan, &plan->entries.items[plan->members.items[i]]));
-    return TK_OK;
-}
-
+/* The grain keeps the parts of the loop, which index the scratch, below `workers`, whatever another
+ * thread sets meanwhile. */
 static tk_status run_fused(fused *f) {
+    int workers = tk_pool_threads();
     size_t elements = (size_t)(f->block_rows * f->block_columns);
     f->slot_bytes = (elements * 8 + 63) & ~(size_t)63;
     tk_buffer *scratch = NULL;
     if (f->n_slots) {
-        size_t bytes = f->slot_bytes * (size_t)f->n_slots * (size_t)tk_pool_threads();
+        size_t bytes = f->slot_bytes * (size_t)f->n_slots * (size_t)workers;
         TK_TRY(tk_buffer_new(f->plan->context->device, bytes, &scratch));
         f->scratch = scratch->data;
     }
     int64_t blocks = f->rows == 1 ? (f->columns + f->block_columns - 1) / f->block_columns
                                   : (f->rows + f->block_rows - 1) / f->block_rows;
-    tk_parallel_for(blocks, 1, run_blocks, f);
+    tk_parallel_for(blocks, tk_chunk_count(blocks, workers), run_blocks, f);
     tk_buffer_release(scratch);
     return atomic_load(&f->status);
 }
 
-tk_status tk_plan_run_group(tk_plan *plan, const tk_group *group) {
+tk_status tk_plan_run_group(tk_plan *plan, const tk_group *group, bool *out_joined) {
     fused f = {.plan = plan, .group = group, .executor = plan->context->executor};
     for (uint32_t i = 0; i < group->count; i++)
         f.members[i].entry = &plan->entries.items[plan->members.items[group->first + i]];
-    if (!choose_blocks(&f) || !place_inputs(&f)) return run_one_by_one(plan, group);
+    *out_joined = choose_blocks(&f) && place_inputs(&f);
+    if (!*out_joined) return TK_OK;
     int64_t begin = tk_trace_begin();
     TK_TRY(place_outputs(&f));
     link_inside(&f);

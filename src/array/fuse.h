@@ -14,7 +14,8 @@
  * of groups. */
 tk_status tk_plan_group(tk_plan *plan);
 
-/* Computes a group of two steps or more. */
-tk_status tk_plan_run_group(tk_plan *plan, const tk_group *group);
+/* Computes a group of two steps or more. *out_joined is false, and nothing was done, where the
+ * operands' strides do not allow it: the steps then run one by one. */
+tk_status tk_plan_run_group(tk_plan *plan, const tk_group *group, bool *out_joined);
 
 #endif

@@ -211,8 +211,9 @@ tk_status tk_plan_new(tk_context *context, size_t count, tk_node *const *roots,
 
 /* ---- publishing ---- */
 
-static void free_storage(const tk_node *node, void *storage) {
-    tk_node shell = {.n_outputs = node->n_outputs, .storage = storage};
+/* `graph` is NULL where its lock is not held. */
+static void free_storage(const tk_node *node, void *storage, tk_graph *graph) {
+    tk_node shell = {.n_outputs = node->n_outputs, .storage = storage, .graph = graph};
     if (storage) tk_storage_release_node(&shell);
 }
 
@@ -221,7 +222,7 @@ static void publish_entry(tk_entry *entry) {
     node->flags &= ~(uint32_t)TK_NODE_SCHEDULED;
     node->storage = entry->done ? entry->storage : NULL;
     if (!entry->done) {
-        free_storage(node, entry->storage);
+        free_storage(node, entry->storage, node->graph);
         tk_node_reintern(node);
     }
 }
@@ -297,7 +298,7 @@ static void drop_used(tk_plan *plan, const tk_entry *entry) {
     for (uint32_t k = 0; k < entry->n_inputs; k++) {
         tk_entry *input = &plan->entries.items[plan->edges.items[entry->first_input + k]];
         if (--input->uses > 0 || input->persists) continue;
-        free_storage(input->node, input->storage);
+        free_storage(input->node, input->storage, NULL);
         input->storage = NULL;
     }
 }
@@ -322,10 +323,26 @@ static void finish_segment(tk_plan *plan, tk_status status) {
     tk_graph_unlock(graph);
 }
 
+/* Each step is done before the next begins: it may have written over an operand, which is then
+ * gone, should the next one fail. */
+static tk_status run_steps(tk_plan *plan, const tk_group *group) {
+    for (uint32_t i = group->first; i < group->first + group->count; i++) {
+        TK_TRY(tk_plan_check(plan));
+        tk_entry *entry = &plan->entries.items[plan->members.items[i]];
+        TK_TRY(tk_plan_step(plan, entry));
+        entry->done = true;
+        drop_used(plan, entry);
+    }
+    return TK_OK;
+}
+
 static tk_status run_group(tk_plan *plan, const tk_group *group) {
-    TK_TRY(tk_plan_check(plan));
-    tk_entry *first = &plan->entries.items[plan->members.items[group->first]];
-    TK_TRY(group->count == 1 ? tk_plan_step(plan, first) : tk_plan_run_group(plan, group));
+    bool joined = false;
+    if (group->count > 1) {
+        TK_TRY(tk_plan_check(plan));
+        TK_TRY(tk_plan_run_group(plan, group, &joined));
+    }
+    if (!joined) return run_steps(plan, group);
     for (uint32_t i = group->first; i < group->first + group->count; i++)
         plan->entries.items[plan->members.items[i]].done = true;
     for (uint32_t i = group->first; i < group->first + group->count; i++)

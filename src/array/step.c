@@ -1,5 +1,7 @@
 /* Computing one node of a plan: aliases and views by sharing memory, everything else by the
  * device's body. */
+#define _POSIX_C_SOURCE 200809L
+#include <sched.h>
 #include <string.h>
 
 #include "array/plan.h"
@@ -183,12 +185,11 @@ tk_status tk_plan_step(tk_plan *plan, tk_entry *entry) {
 }
 
 void tk_fault_note(tk_fault *fault, int64_t position, int64_t index, int64_t length) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
+    while (atomic_exchange_explicit(&fault->busy, true, memory_order_acquire)) sched_yield();
     if (position < fault->position) {
         fault->position = position;
         fault->index = index;
         fault->length = length;
     }
-    pthread_mutex_unlock(&lock);
+    atomic_store_explicit(&fault->busy, false, memory_order_release);
 }

@@ -60,19 +60,23 @@ tk_status tk_storage_alias(const tk_storage *storage, tk_type type, tk_storage *
                           out_storage);
 }
 
-static void free_later(void *storage) { tk_storage_free(storage); }
+static void free_later(tk_deferred *later) { tk_storage_free((tk_storage *)(void *)later); }
 
 /* Foreign memory goes back to its owner outside the lock: the owner's function may do anything. */
+void tk_storage_free_locked(tk_storage *storage, tk_graph *graph) {
+    if (storage && storage->buffer->capacity == 0 && graph)
+        tk_graph_defer(graph, &storage->later, free_later);
+    else
+        tk_storage_free(storage);
+}
+
 void tk_storage_release_node(tk_node *node) {
     if (node->n_outputs == 1) {
-        tk_storage *storage = node->storage;
-        if (storage->buffer->capacity == 0 && node->graph)
-            tk_graph_defer(node->graph, free_later, storage);
-        else
-            tk_storage_free(storage);
+        tk_storage_free_locked(node->storage, node->graph);
     } else {
         tk_tuple_storage *tuple = node->storage;
-        for (uint32_t i = 0; i < tuple->count; i++) tk_storage_free(tuple->parts[i]);
+        for (uint32_t i = 0; i < tuple->count; i++)
+            tk_storage_free_locked(tuple->parts[i], node->graph);
         tk_free(tuple);
     }
     node->storage = NULL;

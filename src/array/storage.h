@@ -6,6 +6,7 @@
 #include "array/context.h"
 
 typedef struct tk_storage {
+    tk_deferred later; /* first: how foreign memory goes back */
     tk_buffer *buffer;
     char *data; /* the first element */
     int rank;
@@ -30,7 +31,11 @@ tk_status tk_storage_allocate(tk_device *device, tk_type type, tk_storage **out_
 /* The same value again, sharing the buffer. */
 tk_status tk_storage_alias(const tk_storage *storage, tk_type type, tk_storage **out_storage);
 
-/* The hook of tk_graph: frees node->storage. */
+/* The same under the lock of `graph`: memory that a user gave goes back once the lock is. */
+void tk_storage_free_locked(tk_storage *storage, tk_graph *graph);
+
+/* The hook of tk_graph: frees node->storage. The node may be a shell without a graph, where the
+ * lock is not held. */
 void tk_storage_release_node(tk_node *node);
 
 void tk_storage_view(const tk_storage *storage, tk_type type, tk_strided *out_view);

@@ -47,7 +47,7 @@ static tk_node *buffer_node(tk_builder *b, tk_type type, tk_storage *storage) {
                             .serial = (int64_t)tk_graph_serial(b->graph)};
     tk_node *node = tkb_node(b, TK_OP_buffer, 0, NULL, &attrs);
     if (tk_node_is_error(node)) {
-        tk_storage_free(storage);
+        tk_storage_free_locked(storage, b->graph);
         return node;
     }
     tk_node_unintern(node);

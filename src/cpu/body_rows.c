@@ -127,9 +127,11 @@ static void run_part(void *arg, int64_t begin, int64_t end, int worker) {
     }
 }
 
-static void run_job(job *j) {
+/* At most `workers` parts, which index the scratch, whatever another thread sets meanwhile. */
+static void run_job(job *j, int workers) {
     int64_t tasks = j->lines * j->groups_a_line;
-    int64_t grain = 1 + GRAIN / (j->group * j->in.length);
+    int64_t grain = 1 + GRAIN / (j->group * j->in.length), share = tk_chunk_count(tasks, workers);
+    if (grain < share) grain = share;
     if (tasks == 1)
         run_part(j, 0, 1, 0);
     else
@@ -156,11 +158,12 @@ tk_status tk_rows_run(const tk_rows *rows) {
     j.group = packs ? group_of(&j) : 1 + GRAIN / j.in.length;
     if (j.group > j.kept.shape[inner]) j.group = j.kept.shape[inner];
     j.groups_a_line = (j.kept.shape[inner] + j.group - 1) / j.group;
-    tk_status status = new_scratch(&j.in, j.group, tk_pool_threads());
-    if (status == TK_OK) status = new_scratch(&j.out, j.group, tk_pool_threads());
+    int workers = tk_pool_threads();
+    tk_status status = new_scratch(&j.in, j.group, workers);
+    if (status == TK_OK) status = new_scratch(&j.out, j.group, workers);
     if (status == TK_OK && rows->scratch_bytes)
-        status = tk_scratch_new(tk_pool_threads(), rows->scratch_bytes, (void **)&j.scratch);
-    if (status == TK_OK) run_job(&j);
+        status = tk_scratch_new(workers, rows->scratch_bytes, (void **)&j.scratch);
+    if (status == TK_OK) run_job(&j, workers);
     tk_free(j.in.scratch);
     tk_free(j.out.scratch);
     tk_free(j.scratch);

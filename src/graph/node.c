@@ -86,26 +86,20 @@ void tk_graph_deinit(tk_graph *graph) {
 
 void tk_graph_lock(tk_graph *graph) { pthread_mutex_lock(&graph->lock); }
 
-static void run_deferred(tk_graph *graph) {
-    tk_deferred *items = graph->deferred.items;
-    size_t count = graph->deferred.count;
-    graph->deferred.items = NULL;
-    graph->deferred.count = graph->deferred.capacity = 0;
-    pthread_mutex_unlock(&graph->lock);
-    for (size_t i = 0; i < count; i++) items[i].run(items[i].arg);
-    tk_free(items);
-}
-
 void tk_graph_unlock(tk_graph *graph) {
-    if (graph->deferred.count)
-        run_deferred(graph);
-    else
-        pthread_mutex_unlock(&graph->lock);
+    tk_deferred *item = graph->deferred;
+    graph->deferred = NULL;
+    pthread_mutex_unlock(&graph->lock);
+    while (item) {
+        tk_deferred *next = item->next;
+        item->run(item);
+        item = next;
+    }
 }
 
-void tk_graph_defer(tk_graph *graph, void (*run)(void *arg), void *arg) {
-    tk_deferred item = {run, arg};
-    if (!tk_vec_push(&graph->deferred, item)) run(arg);
+void tk_graph_defer(tk_graph *graph, tk_deferred *item, void (*run)(tk_deferred *self)) {
+    *item = (tk_deferred){graph->deferred, run};
+    graph->deferred = item;
 }
 
 uint64_t tk_graph_serial(tk_graph *graph) { return ++graph->serial; }

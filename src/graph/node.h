@@ -62,9 +62,10 @@ struct tk_node {
 
 typedef TK_VEC(tk_node *) tk_node_vec;
 
+/* Part of whatever a user's function releases: deferring needs no memory, so it cannot fail. */
 typedef struct tk_deferred {
-    void (*run)(void *arg);
-    void *arg;
+    struct tk_deferred *next;
+    void (*run)(struct tk_deferred *self);
 } tk_deferred;
 
 #define TK_SLAB_UNIT 32
@@ -82,8 +83,8 @@ struct tk_graph {
     void *free_blocks[TK_SLAB_CLASSES];
     TK_VEC(void *) slabs;
     size_t slab_used;
-    TK_VEC(tk_deferred) deferred;
-    tk_node *no_memory; /* the error node of last resort */
+    tk_deferred *deferred; /* the latest first */
+    tk_node *no_memory;    /* the error node of last resort */
     void (*release_storage)(tk_node *node);
 };
 
@@ -96,8 +97,8 @@ void tk_graph_lock(tk_graph *graph);
 void tk_graph_unlock(tk_graph *graph);
 
 /* Runs something right after the lock is given back: a user's release function, which may do
- * anything. At once if memory is out. Needs the lock. */
-void tk_graph_defer(tk_graph *graph, void (*run)(void *arg), void *arg);
+ * anything. `run` may free `item`. Needs the lock. */
+void tk_graph_defer(tk_graph *graph, tk_deferred *item, void (*run)(tk_deferred *self));
 
 /* The node for this application, new or found, with one more reference for the caller. Fails when
  * the shape rule fails or memory is out. `inputs` and `attrs` are borrowed and copied. */
