@@ -24,6 +24,44 @@ TK_API tk_array tk_nn_dropout(tk_array x, double p, tk_array key);
 /* silu(gate) * up: the middle of a SwiGLU block. */
 TK_API tk_array tk_nn_swiglu(tk_array gate, tk_array up);
 
+/* ---- activations beside the ops relu, sigmoid, silu, gelu, gelu_approx, softplus, tanh, softmax
+ * and log_softmax ---- */
+
+/* max(x, 0) squared; x cut to [0, 6]; max(slope x, x); max(0, x) + slope min(0, x) for a slope that
+ * broadcasts with x. */
+TK_API tk_array tk_nn_relu2(tk_array x);
+TK_API tk_array tk_nn_relu6(tk_array x);
+TK_API tk_array tk_nn_leaky_relu(tk_array x, double slope);
+TK_API tk_array tk_nn_prelu(tk_array x, tk_array slope);
+
+/* x above 0; below, elu: alpha (e^x - 1), celu: alpha (e^(x / alpha) - 1), and selu: elu with the
+ * constants of Klambauer 2017. */
+TK_API tk_array tk_nn_elu(tk_array x, double alpha);
+TK_API tk_array tk_nn_celu(tk_array x, double alpha);
+TK_API tk_array tk_nn_selu(tk_array x);
+
+/* x / (1 + |x|); 0 where |x| is at most lambda, otherwise x moved towards 0 by lambda (softshrink)
+ * or x itself (hard_shrink); x cut to [low, high]. */
+TK_API tk_array tk_nn_softsign(tk_array x);
+TK_API tk_array tk_nn_softshrink(tk_array x, double lambda);
+TK_API tk_array tk_nn_hard_shrink(tk_array x, double lambda);
+TK_API tk_array tk_nn_hard_tanh(tk_array x, double low, double high);
+
+/* x min(max(x + 3, 0), 6) / 6; log(sigmoid(x)); x sigmoid(1.702 x); x tanh(softplus(x)). */
+TK_API tk_array tk_nn_hardswish(tk_array x);
+TK_API tk_array tk_nn_log_sigmoid(tk_array x);
+TK_API tk_array tk_nn_gelu_fast_approx(tk_array x);
+TK_API tk_array tk_nn_mish(tk_array x);
+
+/* int32: 1 where x is at least the threshold, otherwise 0. */
+TK_API tk_array tk_nn_step(tk_array x, double threshold);
+
+/* The first half of an axis times the sigmoid of its second half. */
+TK_API tk_array tk_nn_glu(tk_array x, int64_t axis);
+
+/* softmax(-x) along an axis. */
+TK_API tk_array tk_nn_softmin(tk_array x, int64_t axis);
+
 /* ---- keys and values of earlier positions ---- */
 
 /* One pair of arrays [batch, heads, capacity, dim] a layer, written in place as decoding goes on. A

@@ -136,12 +136,13 @@ PyObject *tkpy_from_dlpack(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /* ---- trees, transforms, files ---- */
 
-extern PyMethodDef tkpy_transform_functions[], tkpy_kept_functions[], tkpy_io_functions[];
+extern PyMethodDef tkpy_transform_functions[], tkpy_kept_functions[], tkpy_io_functions[],
+    tkpy_optimizer_functions[];
 extern PyType_Spec tkpy_compiled_spec;
 
 /* ---- generated from surface.def ---- */
 
 extern PyMethodDef tkpy_core_functions[], tkpy_random_functions[], tkpy_fast_functions[],
-    tkpy_linalg_functions[], tkpy_array_methods[];
+    tkpy_linalg_functions[], tkpy_nn_functions[], tkpy_array_methods[];
 
 #endif

@@ -143,7 +143,7 @@ static bool state_shape(const tk_optimizer_options *options, int index, tk_shape
     if (options->kind == TK_OPTIMIZER_SGD) return options->momentum > 0;
     if (options->kind != TK_OPTIMIZER_ADAFACTOR) return true;
     if (index == 2) return options->beta1 > 0;
-    if (shape.count < 2) return index == 0;
+    if (index == 3 || shape.count < 2) return index == 3 && shape.count < 2;
     int64_t dropped = shape.count - 1 - index;
     for (int64_t i = dropped; i + 1 < shape.count; i++) out_shape->items[i] = shape.items[i + 1];
     out_shape->count--;

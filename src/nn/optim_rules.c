@@ -147,8 +147,8 @@ static tk_array adafactor(tk_update *u) {
         update = factored_update(u, square, beta2);
     } else {
         tk_array fresh = tk_subtract(number(u, 1), beta2);
-        u->states[0] = tk_add(tk_multiply(beta2, u->states[0]), tk_multiply(fresh, square));
-        update = tk_multiply(tk_rsqrt(u->states[0]), u->gradient);
+        u->states[3] = tk_add(tk_multiply(beta2, u->states[3]), tk_multiply(fresh, square));
+        update = tk_multiply(tk_rsqrt(u->states[3]), u->gradient);
     }
     tk_array excess = tk_divide(root_mean_square(update), number(u, o->clip_threshold));
     update = tk_multiply(rate, tk_divide(update, tk_maximum(number(u, 1), excess)));
@@ -187,7 +187,8 @@ static tk_array muon(tk_update *u) {
     if (tk_array_rank(update) < 2) return step_back(u, u->parameter, update);
     tk_shape shape = tk_array_shape(update);
     if (shape.count > 2) update = tk_reshape(update, TK_SHAPE(shape.items[0], -1));
-    double rows = (double)tk_array_dim(update, -2), columns = (double)tk_array_dim(update, -1);
+    double rows = (double)shape.items[shape.count - 2],
+           columns = (double)shape.items[shape.count - 1];
     double grow = columns > 0 && rows > columns ? sqrt(rows / columns) : 1;
     update = scale(u, grow, orthogonal(u, update, o->newton_steps));
     return step_back(u, u->parameter, tk_reshape(update, shape));
@@ -238,7 +239,7 @@ const tk_rule tk_rules[TK_OPTIMIZER_COUNT] = {
                             .beta2 = 0.99}},
     [TK_OPTIMIZER_ADAFACTOR] = {"adafactor",
                                 adafactor,
-                                {"exp_avg_sq_row", "exp_avg_sq_col", "exp_avg"},
+                                {"exp_avg_sq_row", "exp_avg_sq_col", "exp_avg", "exp_avg_sq"},
                                 {COMMON, .kind = TK_OPTIMIZER_ADAFACTOR, .learning_rate = 1e-3,
                                  .decay = -0.8, .epsilon_square = 1e-30, .epsilon_scale = 1e-3,
                                  .clip_threshold = 1, .scale_parameter = true,

@@ -4,7 +4,7 @@
 
 #include "tiki/optim.h"
 
-#define TK_MAX_STATES 3
+#define TK_MAX_STATES 4
 
 /* One parameter's update. */
 typedef struct tk_update {
