@@ -208,6 +208,27 @@ static void test_restore_refuses_what_does_not_fit(void **state) {
     tk_trainer_free(wide);
 }
 
+/* A run that diverged stops with the last parameters that were numbers. */
+static void test_diverging(void **state) {
+    (void)state;
+    tk_train_options options = small();
+    options.warmup = 0;
+    options.optimizer.learning_rate = 1e25;
+    tk_trainer *trainer = make_trainer(&options);
+    tk_train_report report;
+    tk_tree *before = NULL;
+    tk_status status = TK_OK;
+    for (int i = 0; status == TK_OK && i < 50; i++) {
+        tk_tree_free(before);
+        before = copy_tree(context, tk_trainer_parameters(trainer));
+        status = tk_trainer_step(trainer, NULL, &report);
+    }
+    assert_fails(status, TK_NAN_TRAPPED, "the norm of the gradients");
+    assert_true(same_trees(before, tk_trainer_parameters(trainer)));
+    tk_tree_free(before);
+    tk_trainer_free(trainer);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     tk_trainer *trainer;
@@ -256,6 +277,7 @@ int main(void) {
         cmocka_unit_test(test_interruption_changes_nothing),
         cmocka_unit_test(test_restore),
         cmocka_unit_test(test_restore_refuses_what_does_not_fit),
+        cmocka_unit_test(test_diverging),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, prepare, clean);
