@@ -95,7 +95,7 @@ typedef struct tk_train_report {
 } tk_train_report;
 
 /* Computes one step. On an error or an interruption (`wait`, see runtime.h; may be NULL) nothing
- * has changed. */
+ * has changed. TK_NAN_TRAPPED when loss or gradients are not finite. */
 TK_API tk_status tk_trainer_step(tk_trainer *trainer, const tk_wait *wait,
                                  tk_train_report *out_report);
 
