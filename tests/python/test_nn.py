@@ -97,6 +97,15 @@ LAYERS = {
     "mean pool 3d": (lambda n, a: n.AvgPool3d((1, 2, 2)), [(1, 2, 4, 4, 2)]),
 }
 
+for mode in ("nearest", "linear", "cubic"):
+    for scale in (2.0, (1.5, 3.0), 0.6):
+        for extra in ({}, {"align_corners": True}, {"antialias": True}):
+            if mode != "nearest" or not extra:
+                LAYERS[f"upsample {mode} {scale} {extra}"] = (
+                    lambda n, a, s=scale, m=mode, e=extra: n.Upsample(s, m, **e),
+                    [(2, 5, 4, 3)],
+                )
+
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_layer(name):

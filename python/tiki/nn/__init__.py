@@ -71,4 +71,5 @@ from tiki.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from tiki.nn.upsample import Upsample
 from tiki.nn.utils import average_gradients, value_and_grad
