@@ -108,12 +108,16 @@ typedef struct tk_swizzle {
     int32_t shift;
 } tk_swizzle;
 
-typedef enum tk_inner { TK_INNER_NONE = 0, TK_INNER_SWIZZLE = 1, TK_INNER_LAYOUT = 2 } tk_inner;
+typedef enum tk_inner {
+    TK_INNER_NONE = 0,
+    TK_INNER_SWIZZLE = 1,
+    TK_INNER_LAYOUT = 2
+} tk_inner_kind;
 
 /* `inner o offset o outer`: the coordinate c goes to inner(offset + outer(c)). With TK_INNER_NONE
  * it is outer alone and offset is 0. The operations of the algebra act on outer. */
 typedef struct tk_composed {
-    uint32_t inner; /* a tk_inner */
+    uint32_t inner; /* a tk_inner_kind */
     tk_swizzle swizzle;
     tk_layout layout; /* the inner layout with TK_INNER_LAYOUT, else unused */
     tk_tuple offset;
