@@ -126,6 +126,16 @@ tk_status tkpy_meshgrid(tkpy_call *call, tkpy_list arrays, bool sparse, const ch
 tk_array tkpy_attention(tkpy_call *call, tk_array q, tk_array k, tk_array v, double scale,
                         PyObject *mask, tk_array sinks);
 
+/* by_hand_more.c */
+bool tkpy_is_right(const char *side);
+tk_array tkpy_slice_at(tkpy_call *call, tk_array a, tk_array start, tk_axes axes, tk_shape sizes);
+tk_array tkpy_slice_update_at(tkpy_call *call, tk_array a, tk_array update, tk_array start,
+                              tk_axes axes);
+tk_array tkpy_as_strided(tkpy_call *call, tk_array a, tk_shape shape, tk_axes strides,
+                         int64_t offset);
+tk_array tkpy_window(tkpy_call *call, int64_t count, double constant, double once, double twice);
+tk_array tkpy_bartlett(tkpy_call *call, int64_t count);
+
 /* The key that was given, or the next of the implicit sequence. */
 tk_array tkpy_next_key(tkpy_call *call, tk_array key);
 

@@ -16,10 +16,11 @@ import numpy as np
 
 import op_makes
 import op_math
+import op_more
 import op_moves
 from op_values import HUGE, NP, OPS, Refuse, Value, agrees, from_memory
 
-REFERENCES = (op_makes, op_math, op_moves)  # each enters its functions into OPS
+REFERENCES = (op_makes, op_math, op_more, op_moves)  # each enters its functions into OPS
 SIZES = {"shape", "reps", "repeats", "num", "n", "m", "low", "high", "sections", "num_samples",
          "slice_sizes", "start", "stop", "step"}
 

@@ -150,6 +150,11 @@ m.divmod(a, 2) | m.positive(a) | m.trunc(a / 2) if hasattr(m, 'trunc') else 0 | 
 m.bitwise_invert(m.array([1, 2])) | m.bitwise_left_shift(m.array([1]), 2) | m.bitwise_right_shift(m.array([8]), 2) | m.pow(a, 2) | m.conj(m.array([1 + 2j])) | m.array([1 + 2j]).conj() | m.array([1 + 2j]).real
 m.acos(a / 9) | m.acosh(a) | m.asin(a / 9) | m.asinh(a) | m.atan(a) | m.atan2(a, 2.0) | m.atanh(a / 9) | a.mT | a.abs() | a.square() | a.rsqrt() | a.reciprocal() | a.log2() | a.exp() | a.round() | m.round(a / 7, 2) | a.log1p() | a.sin()
 m.flip(a) if hasattr(m, 'flip') else 0 | m.flip(a, axis=0) | m.flip(a, 1) | m.asarray([1, 2]) | m.asarray(a) | m.empty((0, 2)) | m.empty_like(a[:0])
+m.diagonal(a) | m.diagonal(a, 1) | a.diagonal(-1) | m.diagonal(m.ones((2, 3, 4)), 0, 2, 1) | m.diag(a[0]) | m.diag(a[0], -2) | a.diag(1) | m.trace(a) | m.trace(a, 1)
+m.kron(a, b) | m.kron(a[0], b) | m.diff(a) | m.diff(a, axis=0) | m.diff(a, 2) | m.median(a) | m.median(a, 1) | m.median(a, axis=0, keepdims=True) | m.median(a.astype(m.int32))
+m.searchsorted(m.array([1.0, 2.0, 2.0, 3.0]), a) | m.searchsorted(m.array([1.0, 2.0, 2.0, 3.0]), a, side='right') | m.hanning(7) | m.hamming(7) | m.blackman(6) | m.bartlett(5) | m.hanning(1) | m.bartlett(0)
+m.as_strided(a, (2, 2), (1, 2), 1) | m.as_strided(a) | m.slice(m.arange(10), m.array([3]), [0], [4]) | m.slice(a, m.array([1, 1]), [0, 1], [1, 2]) | m.slice_update(m.arange(10), m.array([7, 8]), m.array([3]), [0])
+m.slice_update(a, m.array([[7.0, 8.0]]), m.array([1, 1]), [0, 1])
 m.fast.rms_norm(a, a[0], 1e-5) | m.fast.rms_norm(a, None, 1e-5) | m.fast.layer_norm(a, a[0], a[1], 1e-5) | m.fast.layer_norm(a, None, None, 1e-5)
 m.fast.rope(m.ones((1, 2, 3, 4)), 4, traditional=False, base=100.0, scale=1.0, offset=2) | m.fast.rope(m.ones((1, 2, 3, 4)), 2, traditional=True, base=None, scale=0.5, offset=0, freqs=m.array([2.0]))
 m.fast.scaled_dot_product_attention(t, t, t, scale=0.5) | m.fast.scaled_dot_product_attention(t, t, t, scale=0.5, mask='causal') | m.fast.scaled_dot_product_attention(t, t, t, scale=1.0, mask=m.array([[True, False, True]] * 3))

@@ -1,0 +1,100 @@
+/* More functions that compose from ops: boxes at indices which are arrays, strides, windows. */
+#include <math.h>
+#include <string.h>
+
+#include "args.h"
+
+bool tkpy_is_right(const char *side) {
+    bool is_right = !strcmp(side, "right");
+    if (!is_right && strcmp(side, "left") != 0)
+        PyErr_Format(PyExc_ValueError, "searchsorted: side is '%s', expected 'left' or 'right'",
+                     side);
+    return is_right;
+}
+
+/* ---- boxes ---- */
+
+/* Scalars of the vector of starts, one for each axis. */
+static bool read_starts(tk_array start, tk_axes axes, tk_array *out) {
+    if (tk_array_size(start) != axes.count || axes.count > TK_AXES_MAX) {
+        PyErr_Format(PyExc_ValueError, "%lld start indices were given for %lld axes",
+                     (long long)tk_array_size(start), (long long)axes.count);
+        return false;
+    }
+    tk_array flat = tk_flatten(start, 0, -1);
+    for (int64_t i = 0; i < axes.count; i++)
+        out[i] = tk_reshape(tk_slice(flat, TK_AXES(i), TK_AXES(i + 1), TK_ALL_AXES), TK_SCALAR);
+    return true;
+}
+
+tk_array tkpy_slice_at(tkpy_call *call, tk_array a, tk_array start, tk_axes axes, tk_shape sizes) {
+    tk_array starts[TK_AXES_MAX];
+    (void)call;
+    if (axes.count == 0) return tk_broadcast_to(a, sizes);
+    if (!read_starts(start, axes, starts)) return TK_NO_ARRAY;
+    return tk_gather(a, starts, (size_t)axes.count, axes, sizes);
+}
+
+tk_array tkpy_slice_update_at(tkpy_call *call, tk_array a, tk_array update, tk_array start,
+                              tk_axes axes) {
+    tk_array starts[TK_AXES_MAX];
+    (void)call;
+    if (!read_starts(start, axes, starts)) return TK_NO_ARRAY;
+    tk_shape shape = tk_array_shape(a), given = tk_array_shape(update);
+    for (int64_t i = 0; i < axes.count; i++) {
+        int64_t axis = axes.items[i] < 0 ? axes.items[i] + shape.count : axes.items[i];
+        int64_t own = axis - (shape.count - given.count);
+        if (axis >= 0 && axis < shape.count) shape.items[axis] = own < 0 ? 1 : given.items[own];
+    }
+    return tk_scatter_nd(a, tk_broadcast_to(update, shape), starts, (size_t)axes.count, axes,
+                         TK_SET);
+}
+
+/* ---- strides ---- */
+
+tk_array tkpy_as_strided(tkpy_call *call, tk_array a, tk_shape shape, tk_axes strides,
+                         int64_t offset) {
+    if (shape.count < 0) shape = tk_array_shape(a);
+    if (strides.count < 0) {
+        strides.count = shape.count;
+        for (int64_t step = 1, i = shape.count - 1; i >= 0; step *= shape.items[i--])
+            strides.items[i] = step;
+    }
+    if (strides.count != shape.count) {
+        PyErr_Format(PyExc_ValueError, "as_strided: %lld strides were given for %lld axes",
+                     (long long)strides.count, (long long)shape.count);
+        return TK_NO_ARRAY;
+    }
+    tk_array at = tk_full(tk_scalar_int(call->context, offset), shape, TK_INT64);
+    for (int64_t i = 0; i < shape.count; i++) {
+        tk_shape own = {.count = shape.count};
+        for (int64_t k = 0; k < shape.count; k++) own.items[k] = k == i ? shape.items[k] : 1;
+        tk_array along = tk_arange(call->context, 0, (double)shape.items[i], 1, TK_INT64);
+        along = tk_multiply(along, tk_scalar_int(call->context, strides.items[i]));
+        at = tk_add(at, tk_reshape(along, own));
+    }
+    return tk_take(tk_flatten(a, 0, -1), at, 0);
+}
+
+/* ---- windows ---- */
+
+/* constant - once cos(x) + twice cos(2 x), x from 0 to 2 pi; one point is 1. */
+tk_array tkpy_window(tkpy_call *call, int64_t count, double constant, double once, double twice) {
+    if (count <= 1) return tk_ones(call->context, TK_SHAPE(count < 0 ? 0 : count), TK_FLOAT32);
+    double step = 2 * acos(-1.0) / (double)(count - 1);
+    tk_array x = tk_multiply(tk_arange(call->context, 0, (double)count, 1, TK_FLOAT32),
+                             tk_scalar(call->context, step));
+    tk_array first = tk_multiply(tk_cos(x), tk_scalar(call->context, -once));
+    tk_array second = tk_multiply(tk_cos(tk_multiply(x, tk_scalar(call->context, 2))),
+                                  tk_scalar(call->context, twice));
+    return tk_add(tk_add(first, second), tk_scalar(call->context, constant));
+}
+
+/* 1 - |2 i / (count - 1) - 1| */
+tk_array tkpy_bartlett(tkpy_call *call, int64_t count) {
+    if (count <= 1) return tk_ones(call->context, TK_SHAPE(count < 0 ? 0 : count), TK_FLOAT32);
+    tk_array place = tk_multiply(tk_arange(call->context, 0, (double)count, 1, TK_FLOAT32),
+                                 tk_scalar(call->context, 2.0 / (double)(count - 1)));
+    tk_array one = tk_scalar(call->context, 1);
+    return tk_subtract(one, tk_abs(tk_subtract(place, one)));
+}
