@@ -221,10 +221,8 @@ static void write_api_body(FILE *out, const row *r, const signature *s) {
     fputc('\n', out);
     put_api(out, r, s);
     fputs(" {\n    tk_call call;\n", out);
-    if (s->takes_context)
-        fputs("    tk_call_open(&call, context);\n", out);
-    else
-        fputs("    tk_call_open(&call, NULL);\n", out);
+    fprintf(out, "    tk_call_open(&call, \"%s\", %s);\n", r->name,
+            s->takes_context ? "context" : "NULL");
     for (int i = 0; i < s->count; i++) {
         const param *p = &s->params[i];
         if (!strcmp(p->type->name, "key?"))
@@ -233,8 +231,12 @@ static void write_api_body(FILE *out, const row *r, const signature *s) {
             fprintf(out, "    tk_call_%s(&call, %s);\n", p->type->required ? "operand" : "optional",
                     p->name);
         else if (!strcmp(p->type->name, "arrays"))
-            fprintf(out, "    tk_call_operands(&call, %s, n_%s);\n", p->name, p->name);
+            fprintf(out, "    tk_call_operands(&call, \"%s\", %s, n_%s);\n", p->name, p->name,
+                    p->name);
+        else if (!strcmp(p->type->name, "str"))
+            fprintf(out, "    tk_call_need(&call, \"%s\", %s);\n", p->name, p->name);
     }
+    if (s->gives_list) fputs("    tk_call_need(&call, \"out\", out);\n", out);
     fprintf(out, "    if (!tk_call_begin(&call)) return tk_call_%s(&call);\n",
             s->gives_list ? "refuse_list" : "refuse");
     fprintf(out, "    return tk_call_%s(&call, tkb_%s(&call.builder",

@@ -27,28 +27,28 @@
 TK_BEGIN_DECLS
 
 /* A checkpoint being written. Belongs to one thread at a time. */
-typedef struct tk_checkpoint tk_checkpoint;
+typedef struct tk_checkpoint_writer tk_checkpoint_writer;
 
 /* Starts the checkpoint of a step, 0 or more: makes `folder` if it is not there, removes temporary
  * files of earlier crashes, and makes an empty folder for the files. TK_INVALID_ARGUMENT when a
  * name that must be a link is something else; TK_IO_ERROR, also when another process is writing a
  * checkpoint there. */
 TK_API tk_status tk_checkpoint_begin(const char *folder, int64_t step,
-                                     tk_checkpoint **out_checkpoint);
+                                     tk_checkpoint_writer **out_checkpoint);
 
 /* Where to write the files: at least model.safetensors, optimizer.safetensors and state.json, a
  * JSON object whose "step" is the step. Borrowed until commit or abandon. */
-TK_API const char *tk_checkpoint_path(const tk_checkpoint *checkpoint);
+TK_API const char *tk_checkpoint_path(const tk_checkpoint_writer *checkpoint);
 
 /* Checks the files, makes them the latest checkpoint, then removes all but the `keep` newest ones
  * (0: keeps all) and those of later steps, which a run that was resumed from an earlier one left.
  * Frees `checkpoint` in any case. TK_FORMAT_ERROR or TK_NOT_FOUND when files are missing or wrong,
  * TK_IO_ERROR when a step failed; the old checkpoint is then still the latest. Where only removing
  * old ones failed, the message says that the new one is in place. */
-TK_API tk_status tk_checkpoint_commit(tk_checkpoint *checkpoint, int keep);
+TK_API tk_status tk_checkpoint_commit(tk_checkpoint_writer *checkpoint, int keep);
 
 /* Removes what was written and frees `checkpoint`; NULL is allowed. */
-TK_API void tk_checkpoint_abandon(tk_checkpoint *checkpoint);
+TK_API void tk_checkpoint_abandon(tk_checkpoint_writer *checkpoint);
 
 /* Finds the latest checkpoint of a run and checks it: the three files are there, the safetensors
  * files have the length that their headers say, state.json has the step of the folder's name.

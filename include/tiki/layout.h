@@ -151,8 +151,8 @@ TK_API void tk_tuple_copy(const tk_tuple *tuple, tk_tuple *out);
 /* Same structure and same terms. */
 TK_API bool tk_tuple_equal(const tk_tuple *a, const tk_tuple *b);
 
-/* Number of top-level modes (1 for a single term) and levels of nesting (0 for a single term). Not
- * checked, as all functions here without a status: the tuple is not NULL. */
+/* Number of top-level modes (1 for a single term) and levels of nesting (0 for a single term). 0
+ * for NULL, as all functions here without a status give 0, false or nothing then. */
 TK_API int tk_tuple_rank(const tk_tuple *tuple);
 TK_API int tk_tuple_depth(const tk_tuple *tuple);
 

@@ -36,10 +36,10 @@ TK_API tk_status tk_jvp(tk_context *context, tk_function function, void *self, c
                         size_t n_args, const tk_array *tangents, tk_arrays *values,
                         tk_arrays *out_tangents);
 
-/* Values of `function` (the first a real scalar: the loss) and the gradient of the first with
- * respect to args[argnums[i]]. argnums NULL: the first argument. TK_SHAPE_ERROR or TK_DTYPE_ERROR
- * when the first value is no scalar of a float dtype, TK_DTYPE_ERROR when an argument to
- * differentiate for is not float or complex. */
+/* Values of `function` (the first a real scalar: the loss; `values` may be NULL) and the gradient
+ * of the first with respect to args[argnums[i]]. argnums NULL: the first argument. TK_SHAPE_ERROR
+ * or TK_DTYPE_ERROR when the first value is no scalar of a float dtype, TK_DTYPE_ERROR when an
+ * argument to differentiate for is not float or complex. */
 TK_API tk_status tk_value_and_grad(tk_context *context, tk_function function, void *self,
                                    const tk_array *args, size_t n_args, const int *argnums,
                                    size_t n_argnums, tk_arrays *values, tk_arrays *gradients);

@@ -25,7 +25,8 @@ TK_API void tk_tree_free(tk_tree *tree);
 /* Number of arrays. */
 TK_API size_t tk_tree_count(const tk_tree *tree);
 
-/* Name and array at a position below the count. Borrowed: valid until the tree changes. */
+/* Name and array at a position; NULL and TK_NO_ARRAY from the count on. Borrowed: valid until the
+ * tree changes. */
 TK_API const char *tk_tree_name(const tk_tree *tree, size_t index);
 TK_API tk_array tk_tree_at(const tk_tree *tree, size_t index);
 

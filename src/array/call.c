@@ -1,12 +1,15 @@
 /* See call.h. */
 #include "array/call.h"
 
+#include <stdio.h>
+
 #include "base/error.h"
 #include "base/fork.h"
 
 _Static_assert(sizeof(tk_array) == sizeof(tk_node *), "a list of handles is a list of nodes");
 
-void tk_call_open(tk_call *call, tk_context *context) {
+void tk_call_open(tk_call *call, const char *name, tk_context *context) {
+    call->name = name;
     call->context = context;
     call->n_nodes = 0;
     call->key = -1;
@@ -19,13 +22,20 @@ static void meet(tk_call *call, tk_node *node) {
     tk_context *context = tk_context_of(node->graph);
     if (!call->context) call->context = context;
     if (call->context != context && call->status == TK_OK)
-        call->status = tk_fail(TK_CONTEXT_ERROR, "operands belong to two contexts, expected one");
+        call->status = tk_fail(TK_CONTEXT_ERROR,
+                               "%s: operands belong to two contexts, expected one", call->name);
 }
 
 static void miss(tk_call *call, int operand) {
-    if (call->status == TK_OK)
-        call->status =
-            tk_fail(TK_INVALID_ARGUMENT, "operand %d is no array (TK_NO_ARRAY)", operand);
+    if (call->status != TK_OK) return;
+    char what[80];
+    snprintf(what, sizeof what, "%s: operand %d", call->name, operand);
+    call->status = tk_fail_no_array(what);
+}
+
+void tk_call_need(tk_call *call, const char *argument, const void *pointer) {
+    if (!pointer && call->status == TK_OK)
+        call->status = tk_fail_within(tk_fail_null(argument), "%s", call->name);
 }
 
 void tk_call_optional(tk_call *call, tk_array array) {
@@ -43,7 +53,9 @@ void tk_call_key(tk_call *call, tk_array key) {
     tk_call_optional(call, key);
 }
 
-void tk_call_operands(tk_call *call, const tk_array *arrays, size_t count) {
+void tk_call_operands(tk_call *call, const char *argument, const tk_array *arrays, size_t count) {
+    if (count) tk_call_need(call, argument, arrays);
+    if (!arrays) count = 0;
     for (size_t i = 0; i < count; i++) {
         if (arrays[i].node)
             meet(call, arrays[i].node);
@@ -53,13 +65,12 @@ void tk_call_operands(tk_call *call, const tk_array *arrays, size_t count) {
     call->list = (tk_node *const *)(const void *)arrays;
     if (count == 0 && call->status == TK_OK)
         call->status =
-            tk_fail(TK_INVALID_ARGUMENT, "an empty list of arrays, expected one or more");
+            tk_fail(TK_INVALID_ARGUMENT, "%s: 0 arrays given, expected 1 or more", call->name);
 }
 
 bool tk_call_begin(tk_call *call) {
     if (!call->context) {
-        if (call->status == TK_OK)
-            call->status = tk_fail(TK_INVALID_ARGUMENT, "the context is NULL");
+        tk_call_need(call, "context", NULL);
         return false;
     }
     if (call->status != TK_OK) return false;
@@ -73,7 +84,10 @@ bool tk_call_begin(tk_call *call) {
 }
 
 tk_array tk_call_refuse(tk_call *call) {
-    if (!call->context || call->context->fork_epoch != tk_fork_epoch()) return TK_NO_ARRAY;
+    if (!call->context || call->context->fork_epoch != tk_fork_epoch()) {
+        tk_fail_explains();
+        return TK_NO_ARRAY;
+    }
     tk_graph_lock(&call->context->graph);
     tk_builder_open(&call->builder, &call->context->graph, 0);
     return tk_call_end(call, tkb_fail(&call->builder, call->status));

@@ -8,6 +8,7 @@
 #define TK_CALL_OPERANDS 12
 
 typedef struct tk_call {
+    const char *name;
     tk_context *context;
     tk_builder builder;
     tk_node *nodes[TK_CALL_OPERANDS]; /* single operands in order; NULL: absent */
@@ -18,12 +19,17 @@ typedef struct tk_call {
     tk_status status;
 } tk_call;
 
-/* Starts a call. `context` is NULL where operands tell it. */
-void tk_call_open(tk_call *call, tk_context *context);
+/* Starts a call of the function `name` (static, for messages). `context` is NULL where operands tell
+ * it. */
+void tk_call_open(tk_call *call, const char *name, tk_context *context);
+
+/* A pointer that must not be NULL, with the argument's name. */
+void tk_call_need(tk_call *call, const char *argument, const void *pointer);
+
 void tk_call_operand(tk_call *call, tk_array array);
 void tk_call_optional(tk_call *call, tk_array array);
 void tk_call_key(tk_call *call, tk_array key);
-void tk_call_operands(tk_call *call, const tk_array *arrays, size_t count);
+void tk_call_operands(tk_call *call, const char *argument, const tk_array *arrays, size_t count);
 
 /* Takes the lock and opens the builder. False if something was wrong; then only refuse may follow.
  */

@@ -41,6 +41,7 @@ static tk_status open_device(tk_context *context, const tk_context_options *opti
 }
 
 tk_status tk_context_create(const tk_context_options *options, tk_context **out_context) {
+    TK_NEED(out_context);
     tk_context *context = tk_calloc(1, sizeof *context);
     if (!context) return tk_fail(TK_OUT_OF_MEMORY, "no memory for a context");
     tk_status status = tk_graph_init(&context->graph, tk_storage_release_node);
@@ -100,7 +101,7 @@ tk_status tk_context_check(const tk_context *context) {
                    "this context belongs to the process that forked: make one in the child");
 }
 
-tk_device *tk_context_device(tk_context *context) { return context->device; }
+tk_device *tk_context_device(tk_context *context) { return context ? context->device : NULL; }
 
 const char *tk_cpu_variant(void) { return tk_cpu_executor.variant(); }
 const char *tk_cpu_blas(void) { return tk_cpu_executor.blas(); }
@@ -110,6 +111,7 @@ tk_context *tk_array_context(tk_array array) {
 }
 
 void tk_set_nan_trap(tk_context *context, bool on) {
+    if (!context) return;
     if (tk_context_check(context) != TK_OK) return;
     tk_graph_lock(&context->graph);
     context->nan_trap = on;
@@ -202,7 +204,7 @@ tk_array tk_handle_give(tk_context *context, tk_node *node) {
 
 tk_scope tk_scope_open(tk_context *context) {
     tk_scope scope = {context, UINT64_MAX};
-    if (tk_context_check(context) != TK_OK) return scope;
+    if (!context || tk_context_check(context) != TK_OK) return scope;
     tk_graph_lock(&context->graph);
     tk_thread *record = tk_context_thread(context);
     if (record && tk_vec_push(&record->marks, record->handles.count))
@@ -213,7 +215,7 @@ tk_scope tk_scope_open(tk_context *context) {
 
 void tk_scope_close(tk_scope scope) {
     tk_context *context = scope.context;
-    if (scope.depth == UINT64_MAX || tk_context_check(context) != TK_OK) return;
+    if (!context || scope.depth == UINT64_MAX || tk_context_check(context) != TK_OK) return;
     tk_graph_lock(&context->graph);
     tk_thread *record = tk_context_thread(context);
     if (record && scope.depth < record->marks.count) {
@@ -243,6 +245,7 @@ void tk_release(tk_array array) {
 }
 
 tk_status tk_arrays_push(tk_arrays *list, tk_array array) {
+    TK_NEED(list);
     if (!tk_vec_reserve(list, list->count + 1))
         return tk_fail(TK_OUT_OF_MEMORY, "no memory for a list of arrays");
     list->items[list->count++] = tk_keep(array);
@@ -250,6 +253,7 @@ tk_status tk_arrays_push(tk_arrays *list, tk_array array) {
 }
 
 void tk_arrays_clear(tk_arrays *list) {
+    if (!list) return;
     for (size_t i = 0; i < list->count; i++) tk_release(list->items[i]);
     tk_vec_deinit(list);
 }
@@ -257,6 +261,7 @@ void tk_arrays_clear(tk_arrays *list) {
 /* ---- streams ---- */
 
 tk_status tk_stream_new(tk_context *context, tk_stream_id *out_stream) {
+    TK_NEED(context, out_stream);
     TK_TRY(tk_context_check(context));
     tk_graph_lock(&context->graph);
     tk_status status = open_default_stream(context);
@@ -266,6 +271,7 @@ tk_status tk_stream_new(tk_context *context, tk_stream_id *out_stream) {
 }
 
 tk_stream_id tk_stream_use(tk_context *context, tk_stream_id stream) {
+    if (!context) return TK_DEFAULT_STREAM;
     if (tk_context_check(context) != TK_OK) return TK_DEFAULT_STREAM;
     tk_graph_lock(&context->graph);
     tk_thread *record = tk_context_thread(context);
@@ -284,6 +290,7 @@ static void set_key(tk_thread *record, tk_node *key) {
 }
 
 void tk_random_seed(tk_context *context, uint64_t seed) {
+    if (!context) return;
     if (tk_context_check(context) != TK_OK) return;
     tk_graph_lock(&context->graph);
     tk_thread *record = tk_context_thread(context);

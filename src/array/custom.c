@@ -244,7 +244,8 @@ static tk_status call_custom(custom_call *call, const tk_array *args, tk_arrays 
 
 static tk_status check_custom(tk_context *context, const tk_custom *custom, const tk_array *args,
                               size_t n_args) {
-    if (!context) return tk_fail(TK_INVALID_ARGUMENT, "the context is NULL");
+    TK_NEED(context);
+    if (n_args) TK_NEED(args);
     TK_TRY(tk_context_check(context));
     if (custom->size != sizeof *custom)
         return tk_fail(TK_INVALID_ARGUMENT, "tk_custom.size is %zu, expected %zu", custom->size,
@@ -275,7 +276,8 @@ static custom_call *new_call(tk_context *context, const tk_custom *custom, size_
 static tk_status call_with_vjp(tk_context *context, const tk_custom *custom, const tk_array *args,
                                size_t n_args, tk_arrays *results,
                                tk_status (*vjp)(tk_custom_rules *call, tk_vjp_rule *v)) {
-    tk_status status = check_custom(context, custom, args, n_args);
+    tk_status status =
+        results ? check_custom(context, custom, args, n_args) : tk_fail_null("results");
     custom_call *call = status == TK_OK ? new_call(context, custom, n_args) : NULL;
     if (!call) {
         if (custom->release) custom->release(custom->self);
@@ -288,6 +290,7 @@ static tk_status call_with_vjp(tk_context *context, const tk_custom *custom, con
 
 tk_status tk_custom_call(tk_context *context, const tk_custom *custom, const tk_array *args,
                          size_t n_args, tk_arrays *results) {
+    TK_NEED(custom);
     return call_with_vjp(context, custom, args, n_args, results, NULL);
 }
 
@@ -332,6 +335,10 @@ static tk_status checkpoint_vjp(tk_custom_rules *base, tk_vjp_rule *v) {
 tk_status tk_checkpoint(tk_context *context, tk_function function, void *self,
                         void (*release)(void *self), const tk_array *args, size_t n_args,
                         tk_arrays *results) {
+    if (!function) {
+        if (release) release(self);
+        return tk_fail_null("function");
+    }
     tk_custom custom = {
         .size = sizeof custom, .function = function, .self = self, .release = release};
     return call_with_vjp(context, &custom, args, n_args, results, checkpoint_vjp);

@@ -181,6 +181,7 @@ static tk_status finish(tk_plan *plan, const tk_wait *wait, bool *out_again) {
 }
 
 tk_status tk_eval_wait(const tk_array *arrays, size_t count, const tk_wait *wait) {
+    if (count) TK_NEED(arrays);
     if (count == 0) return TK_OK;
     tk_context *context = tk_array_context(arrays[0]);
     tk_node_vec roots = {0};
@@ -208,6 +209,7 @@ tk_status tk_eval_all(const tk_array *arrays, size_t count) {
 tk_status tk_eval(tk_array array) { return tk_eval_wait(&array, 1, NULL); }
 
 tk_status tk_async_eval(const tk_array *arrays, size_t count) {
+    if (count) TK_NEED(arrays);
     if (count == 0) return TK_OK;
     tk_context *context = tk_array_context(arrays[0]);
     tk_node_vec roots = {0};
@@ -227,6 +229,7 @@ tk_status tk_async_eval(const tk_array *arrays, size_t count) {
 }
 
 tk_status tk_synchronize(tk_context *context) {
+    TK_NEED(context);
     TK_TRY(tk_context_check(context));
     tk_graph_lock(&context->graph);
     while (context->running) pthread_cond_wait(&context->changed, &context->graph.lock);

@@ -365,6 +365,7 @@ static void format_view(formatter *f) {
 }
 
 tk_status tk_format(tk_array array, char **out_text) {
+    TK_NEED(out_text);
     tk_strided view;
     *out_text = NULL;
     TK_TRY(tk_array_view(array, &view));

@@ -20,6 +20,8 @@ static tk_node *const *nodes_of(const tk_array *arrays) {
 }
 
 tk_status tk_graph_print(const tk_array *outputs, size_t count, char **out_text) {
+    if (count) TK_NEED(outputs);
+    TK_NEED(out_text);
     TK_TRY(check_outputs(outputs, count));
     tk_graph *graph = outputs[0].node->graph;
     tk_strbuf text = {0};
@@ -45,6 +47,8 @@ static tk_status give_nodes(const tk_node_vec *nodes, tk_arrays *list) {
 }
 
 tk_status tk_graph_inputs(const tk_array *outputs, size_t count, tk_arrays *inputs) {
+    if (count) TK_NEED(outputs);
+    TK_NEED(inputs);
     TK_TRY(check_outputs(outputs, count));
     tk_graph *graph = outputs[0].node->graph;
     tk_node_vec nodes = {0};
@@ -58,12 +62,13 @@ tk_status tk_graph_inputs(const tk_array *outputs, size_t count, tk_arrays *inpu
 
 tk_status tk_graph_parse(tk_context *context, const char *text, const tk_array *inputs,
                          size_t n_inputs, tk_arrays *outputs) {
-    if (!context || !text) return tk_fail(TK_INVALID_ARGUMENT, "the context or the text is NULL");
+    TK_NEED(context, text, outputs);
+    if (n_inputs) TK_NEED(inputs);
     if (n_inputs) TK_TRY(check_outputs(inputs, n_inputs));
     if (n_inputs && tk_array_context(inputs[0]) != context)
         return tk_fail(TK_CONTEXT_ERROR, "an input belongs to another context");
     tk_call call;
-    tk_call_open(&call, context);
+    tk_call_open(&call, "graph_parse", context);
     if (!tk_call_begin(&call)) return call.status;
     tk_status status =
         tk_graph_text_parse(&call.builder, text, n_inputs, nodes_of(inputs), &call.results);

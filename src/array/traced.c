@@ -127,7 +127,6 @@ static tk_status record(tk_traced *traced, const tk_arrays *results) {
 }
 
 static tk_status check_call(tk_context *context, const tk_array *args, size_t n_args) {
-    if (!context) return tk_fail(TK_INVALID_ARGUMENT, "the context is NULL");
     TK_TRY(tk_context_check(context));
     for (size_t i = 0; i < n_args; i++) {
         TK_TRY(tk_array_status(args[i]));
@@ -148,6 +147,9 @@ static tk_status check_results(tk_context *context, const tk_arrays *results) {
 
 tk_status tk_traced_create(tk_context *context, tk_function function, void *self,
                            const tk_array *args, size_t n_args, tk_traced **out_traced) {
+    TK_NEED(context, out_traced);
+    if (!function) return tk_fail_null("function");
+    if (n_args) TK_NEED(args);
     *out_traced = NULL;
     TK_TRY(check_call(context, args, n_args));
     tk_traced *traced = tk_calloc(1, sizeof *traced);
@@ -223,6 +225,8 @@ static tk_status give_results(const tk_traced *traced, tk_node *const *values, t
 
 tk_status tk_traced_call(const tk_traced *traced, const tk_array *args, size_t n_args,
                          tk_arrays *results) {
+    TK_NEED(traced, results);
+    if (n_args) TK_NEED(args);
     TK_TRY(check_call(traced->context, args, n_args));
     TK_TRY(check_types(traced, args, n_args));
     tk_node **values = tk_malloc((n_args + traced->steps.count + 1) * sizeof *values);
@@ -239,7 +243,7 @@ tk_status tk_traced_call(const tk_traced *traced, const tk_array *args, size_t n
     return status;
 }
 
-size_t tk_traced_size(const tk_traced *traced) { return traced->steps.count; }
+size_t tk_traced_size(const tk_traced *traced) { return traced ? traced->steps.count : 0; }
 
 static void release_operands(operand_vec *list) {
     for (size_t i = 0; i < list->count; i++) tk_handle_release(list->items[i].constant);

@@ -35,7 +35,6 @@ typedef struct tracing {
 } tracing;
 
 static tk_status check_call(tk_context *context, const tk_array *args, size_t n_args) {
-    if (!context) return tk_fail(TK_INVALID_ARGUMENT, "the context is NULL");
     TK_TRY(tk_context_check(context));
     for (size_t i = 0; i < n_args; i++) {
         TK_TRY(tk_array_status(args[i]));
@@ -163,6 +162,10 @@ static tk_status reverse_given(tracing *t, const tk_array *cotangents, tk_arrays
 tk_status tk_vjp(tk_context *context, tk_function function, void *self, const tk_array *args,
                  size_t n_args, const tk_array *cotangents, size_t n_cotangents, tk_arrays *values,
                  tk_arrays *gradients) {
+    TK_NEED(context, values, gradients);
+    if (!function) return tk_fail_null("function");
+    if (n_args) TK_NEED(args);
+    if (n_cotangents) TK_NEED(cotangents);
     TK_TRY(check_call(context, args, n_args));
     TK_TRY(check_call(context, cotangents, n_cotangents));
     tracing t;
@@ -187,16 +190,16 @@ static tk_status check_argnums(const tk_array *args, size_t n_args, const int *a
                                size_t n_argnums) {
     for (size_t i = 0; i < n_argnums; i++) {
         if (argnums[i] < 0 || (size_t)argnums[i] >= n_args)
-            return tk_fail(TK_INVALID_ARGUMENT, "argument number %d of %zu arguments", argnums[i],
-                           n_args);
+            return tk_fail(TK_INVALID_ARGUMENT, "argnums[%zu] is %d, expected 0 to %zu", i,
+                           argnums[i], n_args - 1);
         if (!tk_dtype_is_inexact(tk_array_dtype(args[argnums[i]])))
             return tk_fail(TK_DTYPE_ERROR,
                            "argument %d is %s, expected a float or complex dtype to differentiate",
                            argnums[i], tk_dtype_name(tk_array_dtype(args[argnums[i]])));
         for (size_t k = 0; k < i; k++)
             if (argnums[k] == argnums[i])
-                return tk_fail(TK_INVALID_ARGUMENT, "argument number %d is given twice",
-                               argnums[i]);
+                return tk_fail(TK_INVALID_ARGUMENT, "argnums[%zu] and argnums[%zu] are both %d", k,
+                               i, argnums[i]);
     }
     return TK_OK;
 }
@@ -239,6 +242,9 @@ static tk_status reverse_loss(tracing *t, const int *argnums, size_t n_argnums,
 tk_status tk_value_and_grad(tk_context *context, tk_function function, void *self,
                             const tk_array *args, size_t n_args, const int *argnums,
                             size_t n_argnums, tk_arrays *values, tk_arrays *gradients) {
+    TK_NEED(context, gradients);
+    if (!function) return tk_fail_null("function");
+    if (n_args) TK_NEED(args);
     static const int first = 0;
     if (!argnums) {
         argnums = &first;
@@ -284,6 +290,10 @@ static tk_status forward(tracing *t, const tk_array *tangents, tk_arrays *out_ta
 tk_status tk_jvp(tk_context *context, tk_function function, void *self, const tk_array *args,
                  size_t n_args, const tk_array *tangents, tk_arrays *values,
                  tk_arrays *out_tangents) {
+    TK_NEED(context, values, out_tangents);
+    if (!function) return tk_fail_null("function");
+    if (n_args) TK_NEED(args);
+    if (n_args) TK_NEED(tangents);
     TK_TRY(check_call(context, args, n_args));
     TK_TRY(check_call(context, tangents, n_args));
     for (size_t i = 0; i < n_args; i++)
@@ -376,6 +386,9 @@ static tk_status rewrite_batched(tracing *t, mapping *m, const int *out_axes, tk
 
 tk_status tk_vmap(tk_context *context, tk_function function, void *self, const tk_array *args,
                   size_t n_args, const int *in_axes, const int *out_axes, tk_arrays *results) {
+    TK_NEED(context, results);
+    if (!function) return tk_fail_null("function");
+    if (n_args) TK_NEED(args);
     TK_TRY(check_call(context, args, n_args));
     tracing t;
     mapping m = {.size = -1};

@@ -17,6 +17,7 @@ struct tk_tree {
 tk_tree *tk_tree_new(void) { return tk_calloc(1, sizeof(tk_tree)); }
 
 void tk_tree_clear(tk_tree *tree) {
+    if (!tree) return;
     for (size_t i = 0; i < tree->names.count; i++) tk_free(tree->names.items[i]);
     tk_vec_deinit(&tree->names);
     tk_arrays_clear(&tree->arrays);
@@ -31,10 +32,14 @@ void tk_tree_free(tk_tree *tree) {
     tk_free(tree);
 }
 
-size_t tk_tree_count(const tk_tree *tree) { return tree->names.count; }
-const char *tk_tree_name(const tk_tree *tree, size_t index) { return tree->names.items[index]; }
-tk_array tk_tree_at(const tk_tree *tree, size_t index) { return tree->arrays.items[index]; }
-const tk_array *tk_tree_arrays(const tk_tree *tree) { return tree->arrays.items; }
+size_t tk_tree_count(const tk_tree *tree) { return tree ? tree->names.count : 0; }
+const char *tk_tree_name(const tk_tree *tree, size_t index) {
+    return index < tk_tree_count(tree) ? tree->names.items[index] : NULL;
+}
+tk_array tk_tree_at(const tk_tree *tree, size_t index) {
+    return index < tk_tree_count(tree) ? tree->arrays.items[index] : TK_NO_ARRAY;
+}
+const tk_array *tk_tree_arrays(const tk_tree *tree) { return tree ? tree->arrays.items : NULL; }
 
 /* The slot that holds the name, or the free one where it would go. */
 static size_t find_slot(const tk_tree *tree, const char *name) {
@@ -45,15 +50,19 @@ static size_t find_slot(const tk_tree *tree, const char *name) {
 }
 
 size_t tk_tree_find(const tk_tree *tree, const char *name) {
+    if (!tree) return 0;
+    if (!name) return tree->names.count;
     if (!tree->n_slots) return tree->names.count;
     uint32_t position = tree->slots[find_slot(tree, name)];
     return position ? position - 1 : tree->names.count;
 }
 
 tk_array tk_tree_get(const tk_tree *tree, const char *name) {
+    if (!tree || !name) return TK_NO_ARRAY;
     size_t index = tk_tree_find(tree, name);
     if (index < tree->names.count) return tree->arrays.items[index];
     (void)tk_fail(TK_NOT_FOUND, "no array is named \"%.200s\"", name);
+    tk_fail_explains();
     return TK_NO_ARRAY;
 }
 
@@ -84,6 +93,7 @@ static tk_status add(tk_tree *tree, const char *name, tk_array array) {
 }
 
 tk_status tk_tree_set(tk_tree *tree, const char *name, tk_array array) {
+    TK_NEED(tree, name);
     if (!array.node)
         return tk_fail(TK_INVALID_ARGUMENT, "no array (TK_NO_ARRAY) for \"%.200s\"", name);
     if (!name[0]) return tk_fail(TK_INVALID_ARGUMENT, "an empty name in a tree");
@@ -92,6 +102,7 @@ tk_status tk_tree_set(tk_tree *tree, const char *name, tk_array array) {
 }
 
 tk_status tk_tree_set_at(tk_tree *tree, size_t index, tk_array array) {
+    TK_NEED(tree);
     if (index >= tree->names.count)
         return tk_fail(TK_INVALID_ARGUMENT, "position %zu of a tree of %zu arrays", index,
                        tree->names.count);
@@ -105,6 +116,8 @@ tk_status tk_tree_set_at(tk_tree *tree, size_t index, tk_array array) {
 }
 
 tk_status tk_tree_set_all(tk_tree *tree, const tk_array *arrays, size_t count) {
+    TK_NEED(tree);
+    if (count) TK_NEED(arrays);
     if (count != tree->names.count)
         return tk_fail(TK_INVALID_ARGUMENT, "%zu arrays given for a tree of %zu", count,
                        tree->names.count);
@@ -113,12 +126,14 @@ tk_status tk_tree_set_all(tk_tree *tree, const tk_array *arrays, size_t count) {
 }
 
 int64_t tk_tree_size(const tk_tree *tree) {
+    if (!tree) return 0;
     int64_t size = 0;
     for (size_t i = 0; i < tree->arrays.count; i++) size += tk_array_size(tree->arrays.items[i]);
     return size;
 }
 
 int64_t tk_tree_bytes(const tk_tree *tree) {
+    if (!tree) return 0;
     int64_t bytes = 0;
     for (size_t i = 0; i < tree->arrays.count; i++) {
         tk_array array = tree->arrays.items[i];
@@ -128,5 +143,6 @@ int64_t tk_tree_bytes(const tk_tree *tree) {
 }
 
 tk_status tk_tree_eval(const tk_tree *tree) {
+    TK_NEED(tree);
     return tk_eval_all(tree->arrays.items, tree->arrays.count);
 }

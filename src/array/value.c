@@ -10,7 +10,7 @@
 
 tk_array tk_error_array(tk_context *context, tk_status status) {
     tk_call call;
-    tk_call_open(&call, context);
+    tk_call_open(&call, "error_array", context);
     if (context)
         call.status = status == TK_OK ? tk_fail(TK_INVALID_ARGUMENT, "TK_OK is no error") : status;
     return tk_call_refuse(&call);
@@ -19,7 +19,7 @@ tk_array tk_error_array(tk_context *context, tk_status status) {
 static tk_array weak_scalar(tk_context *context, tk_kind kind, double real, double imag,
                             int64_t integer) {
     tk_call call;
-    tk_call_open(&call, context);
+    tk_call_open(&call, "scalar", context);
     if (!tk_call_begin(&call)) return tk_call_refuse(&call);
     return tk_call_end(&call, tkb_weak(&call.builder, kind, real, imag, integer));
 }
@@ -58,7 +58,7 @@ static tk_node *buffer_node(tk_builder *b, tk_type type, tk_storage *storage) {
 static tk_array finish_buffer(tk_context *context, tk_status status, tk_type type,
                               tk_storage *storage) {
     tk_call call;
-    tk_call_open(&call, context);
+    tk_call_open(&call, "from_data", context);
     call.status = status;
     if (!tk_call_begin(&call)) {
         if (status == TK_OK) tk_storage_free(storage);
@@ -69,7 +69,7 @@ static tk_array finish_buffer(tk_context *context, tk_status status, tk_type typ
 
 static tk_status check_type(const tk_context *context, tk_shape shape, tk_dtype dtype,
                             int64_t *out_size) {
-    if (!context) return tk_fail(TK_INVALID_ARGUMENT, "the context is NULL");
+    TK_NEED(context);
     TK_TRY(tk_context_check(context));
     if ((unsigned)dtype >= TK_DTYPE_COUNT)
         return tk_fail(TK_DTYPE_ERROR, "%d is no dtype", (int)dtype);
@@ -82,9 +82,7 @@ tk_array tk_from_data(tk_context *context, const void *data, tk_shape shape, tk_
     int64_t size = 0;
     tk_type type = {dtype, (int)shape.count, shape.items};
     tk_status status = check_type(context, shape, dtype, &size);
-    if (status == TK_OK && size > 0 && !data)
-        status = tk_fail(TK_INVALID_ARGUMENT, "data is NULL for an array of %lld elements",
-                         (long long)size);
+    if (status == TK_OK && size > 0 && !data) status = tk_fail_null("data");
     if (status == TK_OK) status = tk_storage_allocate(context->device, type, &storage);
     if (status == TK_OK && size > 0)
         memcpy(storage->data, data, (size_t)size * tk_dtype_size(dtype));
@@ -122,6 +120,7 @@ tk_array tk_from_memory(tk_context *context, void *data, size_t bytes, tk_shape 
     tk_type type = {dtype, (int)shape.count, shape.items};
     tk_status status = check_type(context, shape, dtype, &size);
     if (status == TK_OK) status = check_extent(shape, strides, dtype, size, bytes);
+    if (status == TK_OK && size > 0 && !data) status = tk_fail_null("data");
     if (status == TK_OK && (uintptr_t)data % tk_dtype_size(dtype))
         status =
             tk_fail(TK_INVALID_ARGUMENT, "data is not aligned to %zu bytes", tk_dtype_size(dtype));
@@ -135,7 +134,7 @@ tk_array tk_from_memory(tk_context *context, void *data, size_t bytes, tk_shape 
 /* ---- questions ---- */
 
 tk_status tk_array_status(tk_array array) {
-    if (!array.node) return tk_fail(TK_INVALID_ARGUMENT, "no array (TK_NO_ARRAY)");
+    if (!array.node) return tk_fail_no_array("the argument");
     if (!tk_node_is_error(array.node)) return TK_OK;
     const tk_attrs_error *error = tk_node_attrs(array.node);
     return tk_fail_again((tk_status)error->code, error->message);
@@ -169,6 +168,7 @@ bool tk_array_same(tk_array a, tk_array b) { return a.node == b.node; }
 /* ---- values ---- */
 
 tk_status tk_array_view(tk_array array, tk_strided *out_view) {
+    TK_NEED(out_view);
     TK_TRY(tk_eval(array));
     tk_graph_lock(array.node->graph);
     tk_storage_view(array.node->storage, tk_node_type(array.node), out_view);
@@ -177,6 +177,7 @@ tk_status tk_array_view(tk_array array, tk_strided *out_view) {
 }
 
 tk_status tk_copy_out(tk_array array, void *data, size_t bytes) {
+    if (bytes) TK_NEED(data);
     tk_strided from, to;
     TK_TRY(tk_array_view(array, &from));
     size_t needed = (size_t)from.size * tk_dtype_size(from.dtype);
@@ -213,9 +214,11 @@ static tk_status cast_item(tk_array array, tk_dtype dtype, void *out_value) {
 }
 
 tk_status tk_item(tk_array array, double *out_value) {
+    TK_NEED(out_value);
     return cast_item(array, TK_FLOAT64, out_value);
 }
 
 tk_status tk_item_int(tk_array array, int64_t *out_value) {
+    TK_NEED(out_value);
     return cast_item(array, TK_INT64, out_value);
 }

@@ -26,6 +26,7 @@ const char *tk_dtype_text(tk_dtype dtype) { return is_dtype(dtype) ? rows[dtype]
 tk_kind tk_dtype_kind(tk_dtype dtype) { return is_dtype(dtype) ? rows[dtype].kind : TK_KIND_BOOL; }
 
 tk_status tk_dtype_parse(const char *name, tk_dtype *out_dtype) {
+    TK_NEED(name, out_dtype);
     for (int i = 0; i < TK_DTYPE_COUNT; i++) {
         const dtype_row *row = &rows[i];
         if (!strcmp(name, row->name) || !strcmp(name, row->text) ||

@@ -2,11 +2,13 @@
 #include "base/error.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 static _Thread_local char error_text[TK_ERROR_MESSAGE_BYTES];
 static _Thread_local tk_status error_code = TK_OK;
+static _Thread_local bool error_explains; /* why somebody has TK_NO_ARRAY */
 
 const char *tk_status_name(tk_status status) {
     switch (status) {
@@ -60,5 +62,29 @@ tk_status tk_fail_again(tk_status code, const char *message) {
     memmove(error_text, message, length);
     error_text[length] = 0;
     error_code = code;
+    error_explains = false;
     return code;
+}
+
+static tk_status fail_null(const char *name, int length) {
+    return tk_fail(TK_INVALID_ARGUMENT, "argument `%.*s` is NULL", length, name);
+}
+
+tk_status tk_fail_null(const char *name) { return fail_null(name, (int)strlen(name)); }
+
+tk_status tk_need(const char *names, size_t count, const void *const *pointers) {
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strcspn(names, ",");
+        if (!pointers[i]) return fail_null(names, (int)length);
+        names += length + strspn(names + length, ", ");
+    }
+    return TK_OK;
+}
+
+void tk_fail_explains(void) { error_explains = true; }
+
+tk_status tk_fail_no_array(const char *what) {
+    bool explained = error_explains;
+    return tk_fail(TK_INVALID_ARGUMENT, "%s is no array (TK_NO_ARRAY)%s%s", what,
+                   explained ? "; before it: " : "", explained ? error_text : "");
 }

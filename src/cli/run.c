@@ -86,7 +86,7 @@ static tk_status save_files(const char *folder, const tk_trainer *trainer, json_
 }
 
 tk_status run_save(const char *folder, const tk_trainer *trainer, json_t *record, int keep) {
-    tk_checkpoint *checkpoint;
+    tk_checkpoint_writer *checkpoint;
     tk_status status = tk_checkpoint_begin(folder, tk_trainer_steps(trainer), &checkpoint);
     if (status != TK_OK) return status;
     status = save_files(tk_checkpoint_path(checkpoint), trainer, record);

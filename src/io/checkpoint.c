@@ -33,7 +33,7 @@
 static const char *const linked_names[] = {TK_SAFETENSORS_MODEL, "optimizer.safetensors", STATE};
 enum { N_LINKED = sizeof linked_names / sizeof *linked_names };
 
-struct tk_checkpoint {
+struct tk_checkpoint_writer {
     int64_t step;
     int lock; /* DIR, locked */
     char *folder;
@@ -245,7 +245,7 @@ static tk_status remove_leftovers(const char *folder) {
     return status;
 }
 
-static tk_status begin(tk_checkpoint *c) {
+static tk_status begin(tk_checkpoint_writer *c) {
     TK_TRY(make_run_folder(c->folder));
     TK_TRY(lock_folder(c->folder, &c->lock));
     TK_TRY(check_links(c->folder));
@@ -253,7 +253,7 @@ static tk_status begin(tk_checkpoint *c) {
     return tk_io_make_folder(c->temporary);
 }
 
-static void free_checkpoint(tk_checkpoint *c) {
+static void free_checkpoint(tk_checkpoint_writer *c) {
     if (c->lock >= 0) close(c->lock);
     tk_free(c->folder);
     tk_free(c->temporary);
@@ -261,9 +261,9 @@ static void free_checkpoint(tk_checkpoint *c) {
     tk_free(c);
 }
 
-static tk_checkpoint *new_checkpoint(const char *folder, int64_t step) {
+static tk_checkpoint_writer *new_checkpoint(const char *folder, int64_t step) {
     char name[32];
-    tk_checkpoint *c = tk_calloc(1, sizeof *c);
+    tk_checkpoint_writer *c = tk_calloc(1, sizeof *c);
     if (!c) return NULL;
     step_name(step, name);
     c->step = step;
@@ -276,13 +276,15 @@ static tk_checkpoint *new_checkpoint(const char *folder, int64_t step) {
     return NULL;
 }
 
-tk_status tk_checkpoint_begin(const char *folder, int64_t step, tk_checkpoint **out_checkpoint) {
-    if (!folder || !folder[0] || !out_checkpoint)
-        return tk_fail(TK_INVALID_ARGUMENT, "tk_checkpoint_begin: an argument is missing");
+tk_status tk_checkpoint_begin(const char *folder, int64_t step,
+                              tk_checkpoint_writer **out_checkpoint) {
+    TK_NEED(folder, out_checkpoint);
+    if (!folder[0])
+        return tk_fail(TK_INVALID_ARGUMENT, "tk_checkpoint_begin: the name of the folder is missing");
     if (step < 0)
         return tk_fail(TK_INVALID_ARGUMENT,
                        "tk_checkpoint_begin: the step is %" PRId64 ", 0 or more expected", step);
-    tk_checkpoint *c = new_checkpoint(folder, step);
+    tk_checkpoint_writer *c = new_checkpoint(folder, step);
     if (!c) return tk_io_no_memory(folder);
     tk_status status = begin(c);
     if (status == TK_OK)
@@ -292,12 +294,14 @@ tk_status tk_checkpoint_begin(const char *folder, int64_t step, tk_checkpoint **
     return status;
 }
 
-const char *tk_checkpoint_path(const tk_checkpoint *checkpoint) { return checkpoint->temporary; }
+const char *tk_checkpoint_path(const tk_checkpoint_writer *checkpoint) {
+    return checkpoint ? checkpoint->temporary : NULL;
+}
 
 /* ---- commit ---- */
 
 /* Gives the folder its name. *out_visible: it is already the latest. */
-static tk_status place(const tk_checkpoint *c, bool *out_visible) {
+static tk_status place(const tk_checkpoint_writer *c, bool *out_visible) {
     struct stat info;
     int64_t latest;
     TK_TRY(latest_step(c->folder, &latest));
@@ -319,7 +323,7 @@ static tk_status make_link(const char *folder, const char *name) {
     return status;
 }
 
-static tk_status replace_latest(const tk_checkpoint *c) {
+static tk_status replace_latest(const tk_checkpoint_writer *c) {
     char name[32];
     step_name(c->step, name);
     char *path = tk_io_join(c->folder, LATEST), *temporary = path ? tk_io_temporary(path) : NULL;
@@ -333,7 +337,7 @@ static tk_status replace_latest(const tk_checkpoint *c) {
     return status;
 }
 
-static tk_status switch_links(const tk_checkpoint *c) {
+static tk_status switch_links(const tk_checkpoint_writer *c) {
     TK_TRY(tk_io_sync_path(c->folder));
     for (int i = 0; i < N_LINKED; i++) TK_TRY(make_link(c->folder, linked_names[i]));
     return replace_latest(c);
@@ -344,7 +348,7 @@ static int newer_first(const void *left, const void *right) {
     return a > b ? -1 : a < b;
 }
 
-static tk_status prune(const tk_checkpoint *c, int keep) {
+static tk_status prune(const tk_checkpoint_writer *c, int keep) {
     names found = {0};
     tk_status status = list_names(c->folder, "step-", &found);
     if (found.list.count)
@@ -362,7 +366,7 @@ static tk_status prune(const tk_checkpoint *c, int keep) {
 }
 
 /* What remains to be done when the new checkpoint is the latest. */
-static tk_status finish(const tk_checkpoint *c, bool exchanged, int keep) {
+static tk_status finish(const tk_checkpoint_writer *c, bool exchanged, int keep) {
     tk_status status = tk_io_sync_path(c->folder);
     if (status == TK_OK && exchanged) status = tk_io_remove_folder(c->temporary);
     if (status == TK_OK) status = prune(c, keep);
@@ -380,7 +384,7 @@ static tk_status remove_after(tk_status status, const char *folder) {
     return tk_fail_again(status, message);
 }
 
-static tk_status commit(const tk_checkpoint *c, int keep) {
+static tk_status commit(const tk_checkpoint_writer *c, int keep) {
     bool visible = false;
     TK_TRY(check_files(c->temporary, c->step));
     TK_TRY(sync_all(c->temporary));
@@ -390,9 +394,8 @@ static tk_status commit(const tk_checkpoint *c, int keep) {
     return finish(c, visible, keep);
 }
 
-tk_status tk_checkpoint_commit(tk_checkpoint *checkpoint, int keep) {
-    if (!checkpoint)
-        return tk_fail(TK_INVALID_ARGUMENT, "tk_checkpoint_commit: the checkpoint is NULL");
+tk_status tk_checkpoint_commit(tk_checkpoint_writer *checkpoint, int keep) {
+    TK_NEED(checkpoint);
     tk_status status = TK_OK;
     if (keep < 0)
         status = tk_fail(TK_INVALID_ARGUMENT,
@@ -403,7 +406,7 @@ tk_status tk_checkpoint_commit(tk_checkpoint *checkpoint, int keep) {
     return status;
 }
 
-void tk_checkpoint_abandon(tk_checkpoint *checkpoint) {
+void tk_checkpoint_abandon(tk_checkpoint_writer *checkpoint) {
     if (!checkpoint) return;
     tk_io_remove_folder(checkpoint->temporary);
     free_checkpoint(checkpoint);
@@ -412,9 +415,9 @@ void tk_checkpoint_abandon(tk_checkpoint *checkpoint) {
 /* ---- finding ---- */
 
 tk_status tk_checkpoint_latest(const char *folder, int64_t *out_step, char **out_path) {
+    TK_NEED(folder);
     char name[32];
     int64_t step;
-    if (!folder) return tk_fail(TK_INVALID_ARGUMENT, "tk_checkpoint_latest: the folder is NULL");
     TK_TRY(latest_step(folder, &step));
     if (step == -1) return tk_fail(TK_NOT_FOUND, "%.400s: there is no checkpoint", folder);
     if (step < 0)

@@ -161,8 +161,7 @@ static tk_status read_fd(int fd, const char *path, char **data, size_t *out_byte
 }
 
 tk_status tk_file_read(const char *path, char **out_data, size_t *out_bytes) {
-    if (!path || !out_data || !out_bytes)
-        return tk_fail(TK_INVALID_ARGUMENT, "tk_file_read: an argument is NULL");
+    TK_NEED(path, out_data, out_bytes);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return tk_io_fail(path, "open");
     char *data = NULL;
@@ -176,8 +175,8 @@ tk_status tk_file_read(const char *path, char **out_data, size_t *out_bytes) {
 }
 
 tk_status tk_file_write(const char *path, const void *data, size_t bytes) {
-    if (!path || (bytes && !data))
-        return tk_fail(TK_INVALID_ARGUMENT, "tk_file_write: an argument is NULL");
+    TK_NEED(path);
+    if (bytes) TK_NEED(data);
     tk_writer writer;
     TK_TRY(tk_writer_open(&writer, path));
     return tk_writer_close(&writer, tk_writer_put(&writer, data, bytes));

@@ -113,10 +113,3 @@ tk_status tk_array_bytes(tk_array array, const void **out_data, size_t *out_byte
     }
     return status;
 }
-
-tk_status tk_io_check_reader(const char *function, const tk_context *context, const void *source,
-                             const void *target) {
-    const char *missing = !context ? "context" : !source ? "path or data" : "target";
-    if (context && source && target) return TK_OK;
-    return tk_fail(TK_INVALID_ARGUMENT, "%s: the %s is NULL", function, missing);
-}

@@ -33,8 +33,4 @@ tk_status tk_tree_merge(tk_tree *to, const tk_tree *from);
  * that *out_copy owns (freed with tk_free). Evaluates. */
 tk_status tk_array_bytes(tk_array array, const void **out_data, size_t *out_bytes, void **out_copy);
 
-/* NULL arguments of the readers. */
-tk_status tk_io_check_reader(const char *function, const tk_context *context, const void *source,
-                             const void *target);
-
 #endif

@@ -45,8 +45,7 @@ static pair *find(const tk_metadata *metadata, const char *key) {
 }
 
 tk_status tk_metadata_set(tk_metadata *metadata, const char *key, const char *value) {
-    if (!metadata || !key || !value)
-        return tk_fail(TK_INVALID_ARGUMENT, "tk_metadata_set: an argument is NULL");
+    TK_NEED(metadata, key, value);
     pair *found = find(metadata, key);
     if (!found) return tk_metadata_append(metadata, key, value);
     char *copy = tk_strdup(value);
@@ -57,16 +56,19 @@ tk_status tk_metadata_set(tk_metadata *metadata, const char *key, const char *va
 }
 
 const char *tk_metadata_get(const tk_metadata *metadata, const char *key) {
+    if (!metadata || !key) return NULL;
     const pair *found = find(metadata, key);
     return found ? found->value : NULL;
 }
 
-size_t tk_metadata_count(const tk_metadata *metadata) { return metadata->pairs.count; }
+size_t tk_metadata_count(const tk_metadata *metadata) {
+    return metadata ? metadata->pairs.count : 0;
+}
 
 const char *tk_metadata_key(const tk_metadata *metadata, size_t index) {
-    return metadata->pairs.items[index].key;
+    return index < tk_metadata_count(metadata) ? metadata->pairs.items[index].key : NULL;
 }
 
 const char *tk_metadata_value(const tk_metadata *metadata, size_t index) {
-    return metadata->pairs.items[index].value;
+    return index < tk_metadata_count(metadata) ? metadata->pairs.items[index].value : NULL;
 }

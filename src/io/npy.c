@@ -267,8 +267,8 @@ static tk_status read_and_release(tk_context *context, const char *what, tk_mapp
 }
 
 tk_status tk_npy_load(tk_context *context, const char *path, tk_array *out_array) {
+    TK_NEED(context, path, out_array);
     tk_mapping *mapping;
-    TK_TRY(tk_io_check_reader("tk_npy_load", context, path, out_array));
     *out_array = TK_NO_ARRAY;
     TK_TRY(tk_mapping_open(path, &mapping));
     return read_and_release(context, path, mapping, out_array);
@@ -276,9 +276,10 @@ tk_status tk_npy_load(tk_context *context, const char *path, tk_array *out_array
 
 tk_status tk_npy_parse(tk_context *context, const char *name, const void *data, size_t bytes,
                        tk_array *out_array) {
+    TK_NEED(context, out_array);
+    if (bytes) TK_NEED(data);
     tk_mapping *mapping;
     if (!name) name = "memory";
-    TK_TRY(tk_io_check_reader("tk_npy_parse", context, bytes ? data : name, out_array));
     *out_array = TK_NO_ARRAY;
     TK_TRY(tk_mapping_copy(name, data, bytes, &mapping));
     return read_and_release(context, name, mapping, out_array);
@@ -340,7 +341,7 @@ static tk_status write_array(tk_writer *writer, tk_array array) {
 }
 
 tk_status tk_npy_save(const char *path, tk_array array) {
-    if (!path) return tk_fail(TK_INVALID_ARGUMENT, "tk_npy_save: the path is NULL");
+    TK_NEED(path);
     TK_TRY(tk_eval(array));
     tk_writer writer;
     TK_TRY(tk_writer_open(&writer, path));

@@ -159,17 +159,18 @@ static tk_status load_archive(tk_context *context, const char *file, tk_mapping 
 }
 
 tk_status tk_npz_load(tk_context *context, const char *path, tk_tree *tree) {
+    TK_NEED(context, path, tree);
     tk_mapping *mapping;
-    TK_TRY(tk_io_check_reader("tk_npz_load", context, path, tree));
     TK_TRY(tk_mapping_open(path, &mapping));
     return load_archive(context, path, mapping, tree);
 }
 
 tk_status tk_npz_parse(tk_context *context, const char *name, const void *data, size_t bytes,
                        tk_tree *tree) {
+    TK_NEED(context, tree);
+    if (bytes) TK_NEED(data);
     tk_mapping *mapping;
     if (!name) name = "memory";
-    TK_TRY(tk_io_check_reader("tk_npz_parse", context, bytes ? data : name, tree));
     TK_TRY(tk_mapping_copy(name, data, bytes, &mapping));
     return load_archive(context, name, mapping, tree);
 }
@@ -274,8 +275,7 @@ static tk_status write_tree(tk_writer *writer, const tk_tree *tree, bool compres
 }
 
 tk_status tk_npz_save(const char *path, const tk_tree *tree, bool compressed) {
-    if (!path || !tree)
-        return tk_fail(TK_INVALID_ARGUMENT, "tk_npz_save: the %s is NULL", path ? "tree" : "path");
+    TK_NEED(path, tree);
     TK_TRY(tk_tree_eval(tree));
     tk_writer writer;
     TK_TRY(tk_writer_open(&writer, path));

@@ -75,8 +75,7 @@ static tk_status open_log(tk_run_log *log, int64_t last_step) {
 }
 
 tk_status tk_run_log_open(const char *path, int64_t last_step, tk_run_log **out_log) {
-    if (!path || !out_log)
-        return tk_fail(TK_INVALID_ARGUMENT, "tk_run_log_open: an argument is NULL");
+    TK_NEED(path, out_log);
     tk_run_log *log = tk_calloc(1, sizeof *log);
     if (!log) return tk_io_no_memory(path);
     log->fd = -1;
@@ -108,8 +107,7 @@ static tk_status append(tk_run_log *log, const tk_strbuf *text) {
 }
 
 tk_status tk_run_log_append(tk_run_log *log, const char *line) {
-    if (!log || !line)
-        return tk_fail(TK_INVALID_ARGUMENT, "tk_run_log_append: an argument is NULL");
+    TK_NEED(log, line);
     TK_TRY(check_line(line));
     tk_strbuf text = {0};
     tk_strbuf_puts(&text, line);
@@ -122,7 +120,7 @@ tk_status tk_run_log_append(tk_run_log *log, const char *line) {
 }
 
 tk_status tk_run_log_sync(tk_run_log *log) {
-    if (!log) return tk_fail(TK_INVALID_ARGUMENT, "tk_run_log_sync: the log is NULL");
+    TK_NEED(log);
     return tk_io_sync(log->fd, log->path);
 }
 

@@ -285,9 +285,10 @@ tk_status tk_safetensors_check(const char *path) {
 
 tk_status tk_safetensors_parse(tk_context *context, const char *name, const void *data,
                                size_t bytes, tk_tree *tree, tk_metadata *metadata) {
+    TK_NEED(context, tree);
+    if (bytes) TK_NEED(data);
     tk_mapping *mapping;
     if (!name) name = "memory";
-    TK_TRY(tk_io_check_reader("tk_safetensors_parse", context, bytes ? data : name, tree));
     TK_TRY(tk_mapping_copy(name, data, bytes, &mapping));
     tk_status status = tk_safetensors_read(context, name, mapping, tree, metadata);
     tk_mapping_release(mapping);

@@ -154,8 +154,8 @@ static tk_status load_folder(tk_context *context, const char *folder, tk_tree *t
 
 tk_status tk_safetensors_load(tk_context *context, const char *path, tk_tree *tree,
                               tk_metadata *metadata) {
+    TK_NEED(context, path, tree);
     struct stat info;
-    TK_TRY(tk_io_check_reader("tk_safetensors_load", context, path, tree));
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return load_folder(context, path, tree, metadata);
     if (ends_with(path, ".index.json")) return load_index(context, path, tree, metadata);

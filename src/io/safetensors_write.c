@@ -157,9 +157,7 @@ static tk_status write_part(const char *path, const part *p, const tk_metadata *
     return tk_writer_close(&writer, status);
 }
 
-static tk_status check_tree(const char *function, const char *path, const tk_tree *tree) {
-    if (!path || !tree)
-        return tk_fail(TK_INVALID_ARGUMENT, "%s: the %s is NULL", function, path ? "tree" : "path");
+static tk_status check_tree(const char *function, const tk_tree *tree) {
     if (tk_tree_find(tree, "__metadata__") < tk_tree_count(tree))
         return tk_fail(TK_INVALID_ARGUMENT,
                        "%s: an array is named \"__metadata__\", which the format keeps for itself",
@@ -168,7 +166,8 @@ static tk_status check_tree(const char *function, const char *path, const tk_tre
 }
 
 tk_status tk_safetensors_save(const char *path, const tk_tree *tree, const tk_metadata *metadata) {
-    TK_TRY(check_tree("tk_safetensors_save", path, tree));
+    TK_NEED(path, tree);
+    TK_TRY(check_tree("tk_safetensors_save", tree));
     part all = {tree, 0, tk_tree_count(tree)};
     return write_part(path, &all, metadata);
 }
@@ -260,12 +259,13 @@ static tk_status save_many(const shards *s) {
 
 tk_status tk_safetensors_save_sharded(const char *folder, const tk_tree *tree,
                                       const tk_metadata *metadata, int64_t shard_bytes) {
+    TK_NEED(folder, tree);
     if (shard_bytes < 1)
         return tk_fail(TK_INVALID_ARGUMENT,
                        "tk_safetensors_save_sharded: shard_bytes is %" PRId64
                        ", 1 or more expected",
                        shard_bytes);
-    TK_TRY(check_tree("tk_safetensors_save_sharded", folder, tree));
+    TK_TRY(check_tree("tk_safetensors_save_sharded", tree));
     shards s = {.folder = folder, .tree = tree, .metadata = metadata};
     tk_status status = plan_shards(&s, (size_t)shard_bytes);
     if (status == TK_OK) status = s.ends.count == 1 ? save_one(&s) : save_many(&s);

@@ -11,7 +11,7 @@
 tk_status tk_bank_pattern_load(const tk_composed *pattern, int bytes, tk_bank_pattern *out) {
     if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16)
         return tk_fail(TK_INVALID_ARGUMENT, "%d bytes a lane: expected 1, 2, 4, 8 or 16", bytes);
-    if (!pattern) return tk_fail(TK_INVALID_ARGUMENT, "pattern is a null pointer");
+    TK_NEED(pattern);
     TK_TRY(tk_check_layout(&pattern->outer, "pattern"));
     tk_composed lanes = *pattern;
     if (tk_layout_rank(&pattern->outer) == 1)
@@ -62,7 +62,7 @@ static int64_t least_passes(const tk_bank_group *group) {
 }
 
 tk_status tk_layout_count_banks(const tk_composed *pattern, int bytes, tk_bank_report *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     tk_bank_pattern loaded;
     tk_bank_group group;
     TK_TRY(tk_bank_pattern_load(pattern, bytes, &loaded));

@@ -643,8 +643,8 @@ static tk_status check_result(const value *out) {
 
 tk_status tk_layout_call(const char *name, const tk_layout_value *args, int count,
                          tk_layout_value *out) {
-    TK_CHECK_OUT(out);
-    if (!name || (count && !args)) return tk_fail(TK_INVALID_ARGUMENT, "a null pointer");
+    TK_NEED(name, out);
+    if (count) TK_NEED(args);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *row = &rows[i];
         if (!is_named(row->op.names, name)) continue;
@@ -670,8 +670,7 @@ static tk_status parse_as(const char *text, tk_value_kind kind, value *out) {
 }
 
 tk_status tk_layout_value_parse(const char *text, tk_layout_value *out) {
-    TK_CHECK_OUT(out);
-    if (!text) return tk_fail(TK_INVALID_ARGUMENT, "text is a null pointer");
+    TK_NEED(text, out);
     tk_value_kind kind = TK_VALUE_TUPLE;
     size_t blanks = strspn(text, " \t\n\r");
     if (strchr(text, 'o'))
@@ -686,6 +685,8 @@ tk_status tk_layout_value_parse(const char *text, tk_layout_value *out) {
 }
 
 size_t tk_layout_value_print(const tk_layout_value *v, char *text, size_t capacity) {
+    if (!text) capacity = 0;
+    if (!v) return (size_t)snprintf(text, capacity, "%s", "");
     if (v->kind == TK_VALUE_BOOL)
         return (size_t)snprintf(text, capacity, "%s", v->as.flag ? "true" : "false");
     if (v->kind == TK_VALUE_TUPLE) return tk_tuple_print(&v->as.tuple, text, capacity);

@@ -71,7 +71,7 @@ static tk_status coalesce_profile(tk_part part, tk_span profile, tk_layout *out)
 }
 
 tk_status tk_layout_coalesce(const tk_layout *layout, const tk_tuple *profile, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     tk_layout_clear(out);
     if (!profile) {
@@ -91,7 +91,7 @@ tk_status tk_layout_coalesce(const tk_layout *layout, const tk_tuple *profile, t
 }
 
 tk_status tk_layout_flatten(const tk_layout *layout, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     tk_layout_clear(out);
     if (layout->node[0] != TK_NODE_LEAF) tk_put_node(out, layout->leaf_count);
@@ -101,7 +101,7 @@ tk_status tk_layout_flatten(const tk_layout *layout, tk_layout *out) {
 }
 
 tk_status tk_layout_group(const tk_layout *layout, int begin, int end, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     int rank = tk_layout_rank(layout);
     if (begin < 0 || end < begin || end > rank)
@@ -120,9 +120,10 @@ tk_status tk_layout_group(const tk_layout *layout, int begin, int end, tk_layout
 }
 
 tk_status tk_layout_select(const tk_layout *layout, const int *modes, int count, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
-    if (count < 0 || count > TK_LAYOUT_MAX_LEAVES || (count && !modes))
+    if (count > 0) TK_NEED(modes);
+    if (count < 0 || count > TK_LAYOUT_MAX_LEAVES)
         return tk_fail(TK_INVALID_ARGUMENT, "%d modes to select: expected 0 to %d", count,
                        TK_LAYOUT_MAX_LEAVES);
     int rank = tk_layout_rank(layout);
@@ -137,7 +138,7 @@ tk_status tk_layout_select(const tk_layout *layout, const int *modes, int count,
 }
 
 tk_status tk_layout_filter(const tk_layout *layout, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     tk_leaf moving[TK_LAYOUT_MAX_LEAVES], kept[TK_LAYOUT_MAX_LEAVES];
     int count = 0;
@@ -150,7 +151,7 @@ tk_status tk_layout_filter(const tk_layout *layout, tk_layout *out) {
 }
 
 tk_status tk_layout_filter_zeros(const tk_layout *layout, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     tk_layout_copy(layout, out);
     for (int i = 0; i < out->leaf_count; i++)
@@ -160,7 +161,7 @@ tk_status tk_layout_filter_zeros(const tk_layout *layout, tk_layout *out) {
 
 static tk_status pad(const tk_layout *layout, int rank, const tk_layout *mode, bool behind,
                      tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     if (mode) TK_TRY(tk_check_layout(mode, "mode"));
     int have = tk_layout_rank(layout), missing = rank - have;
@@ -194,7 +195,7 @@ tk_status tk_layout_prepend(const tk_layout *layout, int rank, const tk_layout *
 }
 
 static tk_status choose(const tk_layout *layout, const tk_tuple *coord, bool wild, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     TK_TRY(tk_check_tuple(coord, "coord"));
     tk_tuple shape, stride, kept_shape, kept_stride;

@@ -72,7 +72,7 @@ static tk_status check_step(const tk_leaf *leaf, int index, tk_term span) {
 }
 
 tk_status tk_layout_complement(const tk_layout *layout, tk_term cotarget, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     if (cotarget.basis || cotarget.kind == TK_TERM_ANY || cotarget.value < 1)
         return tk_fail(TK_SHAPE_ERROR, "cotarget %s: expected an integer of at least 1",
@@ -95,7 +95,7 @@ tk_status tk_layout_complement(const tk_layout *layout, tk_term cotarget, tk_lay
 }
 
 tk_status tk_layout_nullspace(const tk_layout *layout, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     tk_leaf still[TK_LAYOUT_MAX_LEAVES];
     tk_term prefix = tk_term_int(1);
@@ -229,7 +229,7 @@ tk_status tk_find_collision(const tk_layout *layout, tk_collision *out) {
 }
 
 tk_status tk_layout_is_injective(const tk_layout *layout, bool *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     tk_collision collision;
     TK_TRY(tk_find_collision(layout, &collision));
@@ -238,7 +238,7 @@ tk_status tk_layout_is_injective(const tk_layout *layout, bool *out) {
 }
 
 tk_status tk_layout_is_compact(const tk_layout *layout, bool *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     TK_TRY(check_static(layout, "a test for compactness"));
     tk_moving moving[TK_LAYOUT_MAX_LEAVES];

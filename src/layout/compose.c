@@ -258,9 +258,9 @@ static tk_status compose_mode(tk_part a, tk_part b, tk_layout *out) {
 }
 
 tk_status tk_layout_composition(const tk_layout *a, const tk_tiler *b, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(a, "A"));
-    if (!b) return tk_fail(TK_INVALID_ARGUMENT, "B is a null pointer");
+    TK_NEED(b);
     tk_layout_clear(out);
     tk_part left = tk_part_of(a), right = tk_part_of(b);
     if (tk_tiler_is_list(b)) {

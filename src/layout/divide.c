@@ -123,9 +123,9 @@ typedef enum grouping { LOGICAL, ZIPPED, TILED, FLAT } grouping;
 
 static tk_status regroup(make_pair *make, grouping form, const tk_layout *a, const tk_tiler *b,
                          tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(a, "A"));
-    if (!b) return tk_fail(TK_INVALID_ARGUMENT, "B is a null pointer");
+    TK_NEED(b);
     tk_layout_clear(out);
     if (form == LOGICAL) {
         TK_TRY(put_logical(make, tk_part_of(a), tk_part_of(b), out));
@@ -180,7 +180,7 @@ tk_status tk_layout_flat_product(const tk_layout *a, const tk_tiler *b, tk_layou
 
 static tk_status zip_product(const tk_layout *block, const tk_layout *tiler, bool raked,
                              tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(block, "block"));
     TK_TRY(tk_check_layout(tiler, "tiler"));
     int rank = tk_layout_rank(block), other = tk_layout_rank(tiler);
@@ -208,7 +208,7 @@ tk_status tk_layout_blocked_product(const tk_layout *block, const tk_layout *til
 }
 
 tk_status tk_layout_raked_product(const tk_layout *block, const tk_layout *tiler, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     tk_layout zipped;
     tk_tuple profile;
     TK_TRY(zip_product(block, tiler, true, &zipped));

@@ -18,7 +18,7 @@ enum { CELL_HEIGHT = 24, CHARACTER = 7, MARGIN = 34, TITLE = 30 };
 
 tk_status tk_grid_load(const tk_composed *layout, tk_composed *out, int64_t *out_rows,
                        int64_t *out_columns) {
-    if (!layout) return tk_fail(TK_INVALID_ARGUMENT, "layout is a null pointer");
+    TK_NEED(layout);
     tk_layout columns;
     tk_term rows, size;
     int rank = tk_layout_rank(&layout->outer);
@@ -235,7 +235,7 @@ static void title_of(const tk_composed *layout, char *text, size_t capacity) {
 
 tk_status tk_layout_draw(const tk_composed *layout, char *text, size_t capacity,
                          size_t *out_length) {
-    TK_CHECK_OUT(out_length);
+    TK_NEED(out_length);
     canvas c = {text, capacity, 0};
     frame f = {MARGIN, TITLE + 16, 0, 0, 0};
     tk_composed grid;
@@ -278,7 +278,7 @@ static tk_status put_differences(canvas *c, const tk_composed *a, const tk_compo
 
 tk_status tk_layout_draw_pair(const tk_composed *a, const tk_composed *b, char *text,
                               size_t capacity, size_t *out_length, int64_t *out_differences) {
-    TK_CHECK_OUT(out_length);
+    TK_NEED(out_length);
     canvas c = {text, capacity, 0};
     frame left = {MARGIN, TITLE + 16, 0, 0, 0}, right = left;
     tk_composed grid_a, grid_b;
@@ -368,7 +368,7 @@ static tk_status tile_extents(const tk_tuple *tile, int64_t *out_rows, int64_t *
 
 tk_status tk_layout_draw_tv(const tk_layout *tv, const tk_tuple *tile, char *text, size_t capacity,
                             size_t *out_length) {
-    TK_CHECK_OUT(out_length);
+    TK_NEED(out_length);
     TK_TRY(tk_check_layout(tv, "tv"));
     canvas c = {text, capacity, 0};
     frame f = {MARGIN, TITLE + 16, 0, 0, 0};
@@ -423,7 +423,7 @@ static void put_group(canvas *c, const frame *f, int64_t row, const tk_bank_grou
 
 tk_status tk_layout_draw_banks(const tk_composed *pattern, int bytes, char *text, size_t capacity,
                                size_t *out_length) {
-    TK_CHECK_OUT(out_length);
+    TK_NEED(out_length);
     canvas c = {text, capacity, 0};
     tk_bank_pattern loaded;
     tk_bank_report report;

@@ -57,7 +57,7 @@ static tk_status check_run(const tk_layout *layout, int64_t first, int64_t count
 }
 
 tk_status tk_layout_offsets(const tk_layout *layout, int64_t first, int64_t count, int64_t *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     TK_TRY(check_run(layout, first, count));
     int64_t digit[TK_LAYOUT_MAX_LEAVES];
@@ -164,7 +164,7 @@ static tk_status put_sums(const sums *total, uint32_t path, int depth, tk_tuple 
 }
 
 tk_status tk_layout_eval(const tk_layout *layout, const tk_tuple *coord, tk_tuple *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     TK_TRY(tk_check_tuple(coord, "coord"));
     sums total = {.count = 0};

@@ -266,14 +266,14 @@ static tk_status invert(const tk_layout *layout, invert_one *one, tk_layout *out
 }
 
 tk_status tk_layout_right_inverse(const tk_layout *layout, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     TK_TRY(check_static(layout, "right_inverse"));
     return invert(layout, right_one, out);
 }
 
 tk_status tk_layout_left_inverse(const tk_layout *layout, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     TK_TRY(check_static(layout, "left_inverse"));
     tk_collision collision;
@@ -329,7 +329,7 @@ static int64_t widest_part(const tk_layout *a, const tk_layout *inverse, int lea
 }
 
 tk_status tk_layout_max_common_vector(const tk_layout *a, const tk_layout *b, int64_t *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(a, "a"));
     TK_TRY(tk_check_layout(b, "b"));
     if (!tk_layout_is_plain(a) || !tk_layout_is_plain(b))

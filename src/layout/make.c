@@ -4,7 +4,7 @@
 #include "layout/tree.h"
 
 tk_status tk_layout_make(const tk_tuple *shape, const tk_tuple *stride, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(shape, "shape"));
     TK_TRY(tk_check_tuple(stride, "stride"));
     if (!tk_tuple_congruent(shape, stride)) {
@@ -28,7 +28,7 @@ tk_status tk_layout_make(const tk_tuple *shape, const tk_tuple *stride, tk_layou
 }
 
 tk_status tk_layout_from_shape(const tk_tuple *shape, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(shape, "shape"));
     tk_tuple stride;
     tk_tuple_copy(shape, &stride);
@@ -42,10 +42,11 @@ tk_status tk_layout_from_shape(const tk_tuple *shape, tk_layout *out) {
 
 tk_status tk_layout_from_ints(int rank, const int64_t *shape, const int64_t *stride,
                               tk_layout *out) {
-    TK_CHECK_OUT(out);
-    if (rank < 0 || rank > TK_LAYOUT_MAX_LEAVES || (rank && (!shape || !stride)))
-        return tk_fail(TK_INVALID_ARGUMENT, "rank %d: expected 0 to %d, with shape and stride",
-                       rank, TK_LAYOUT_MAX_LEAVES);
+    TK_NEED(out);
+    if (rank > 0) TK_NEED(shape, stride);
+    if (rank < 0 || rank > TK_LAYOUT_MAX_LEAVES)
+        return tk_fail(TK_INVALID_ARGUMENT, "rank %d: expected 0 to %d", rank,
+                       TK_LAYOUT_MAX_LEAVES);
     tk_layout_clear(out);
     tk_put_node(out, (uint8_t)rank);
     for (int i = 0; i < rank; i++) tk_put_leaf(out, tk_term_int(shape[i]), tk_term_int(stride[i]));
@@ -94,7 +95,7 @@ static tk_status spread_keys(tk_span shape, tk_span order, int64_t *key) {
 }
 
 tk_status tk_layout_make_ordered(const tk_tuple *shape, const tk_tuple *order, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(shape, "shape"));
     TK_TRY(tk_check_tuple(order, "order"));
     int64_t key[TK_LAYOUT_MAX_LEAVES];
@@ -104,7 +105,7 @@ tk_status tk_layout_make_ordered(const tk_tuple *shape, const tk_tuple *order, t
 }
 
 tk_status tk_layout_make_like(const tk_layout *layout, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     int64_t key[TK_LAYOUT_MAX_LEAVES];
     bool skip[TK_LAYOUT_MAX_LEAVES];
@@ -141,7 +142,7 @@ static tk_status put_identity(tk_span shape, uint32_t basis, tk_layout *out) {
 }
 
 tk_status tk_layout_make_identity(const tk_tuple *shape, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(shape, "shape"));
     tk_layout_clear(out);
     TK_TRY(put_identity(tk_span_of(shape), 0, out));
@@ -149,8 +150,9 @@ tk_status tk_layout_make_identity(const tk_tuple *shape, tk_layout *out) {
 }
 
 tk_status tk_layout_concat(const tk_layout *const *modes, int count, tk_layout *out) {
-    TK_CHECK_OUT(out);
-    if (count < 0 || count > TK_LAYOUT_MAX_LEAVES || (count && !modes))
+    TK_NEED(out);
+    if (count > 0) TK_NEED(modes);
+    if (count < 0 || count > TK_LAYOUT_MAX_LEAVES)
         return tk_fail(TK_INVALID_ARGUMENT, "%d modes: expected 0 to %d", count,
                        TK_LAYOUT_MAX_LEAVES);
     tk_layout_clear(out);
@@ -165,14 +167,17 @@ tk_status tk_layout_concat(const tk_layout *const *modes, int count, tk_layout *
 /* -- Looking -- */
 
 size_t tk_layout_bytes(const tk_layout *layout) {
+    if (!layout) return 0;
     return offsetof(tk_layout, leaf) + layout->leaf_count * sizeof(tk_leaf);
 }
 
 void tk_layout_copy(const tk_layout *layout, tk_layout *out) {
+    if (!layout || !out) return;
     memcpy(out, layout, tk_layout_bytes(layout));
 }
 
 bool tk_layout_equal(const tk_layout *a, const tk_layout *b) {
+    if (!a || !b) return a == b;
     if (a->node_count != b->node_count || memcmp(a->node, b->node, a->node_count)) return false;
     for (int i = 0; i < a->leaf_count; i++)
         if (!tk_term_same(a->leaf[i].shape, b->leaf[i].shape) ||
@@ -182,6 +187,7 @@ bool tk_layout_equal(const tk_layout *a, const tk_layout *b) {
 }
 
 uint64_t tk_layout_hash(const tk_layout *layout) {
+    if (!layout) return 0;
     uint64_t hash = tk_hash_bytes(0, layout->node, layout->node_count);
     return tk_hash_bytes(hash, layout->leaf, layout->leaf_count * sizeof(tk_leaf));
 }
@@ -195,27 +201,42 @@ static void copy_column(const tk_layout *layout, bool stride, tk_tuple *out) {
         out->leaf[i] = stride ? layout->leaf[i].stride : layout->leaf[i].shape;
 }
 
-void tk_layout_shape(const tk_layout *layout, tk_tuple *out) { copy_column(layout, false, out); }
-void tk_layout_stride(const tk_layout *layout, tk_tuple *out) { copy_column(layout, true, out); }
+void tk_layout_shape(const tk_layout *layout, tk_tuple *out) {
+    if (!layout || !out) return;
+    copy_column(layout, false, out);
+}
+void tk_layout_stride(const tk_layout *layout, tk_tuple *out) {
+    if (!layout || !out) return;
+    copy_column(layout, true, out);
+}
 
 bool tk_layout_is_static(const tk_layout *layout) {
+    if (!layout) return false;
     for (int i = 0; i < layout->leaf_count; i++)
         if (layout->leaf[i].shape.kind | layout->leaf[i].stride.kind) return false;
     return true;
 }
 
 bool tk_layout_is_plain(const tk_layout *layout) {
+    if (!layout) return false;
     for (int i = 0; i < layout->leaf_count; i++)
         if (layout->leaf[i].stride.basis) return false;
     return tk_layout_is_static(layout);
 }
 
 bool tk_tiler_is_list(const tk_tiler *tiler) {
+    if (!tiler) return false;
     return tiler->node[0] >= TK_NODE_TILE && tiler->node[0] != TK_NODE_LEAF;
 }
 
-int tk_layout_rank(const tk_layout *layout) { return tk_part_rank(tk_part_of(layout)); }
-int tk_layout_depth(const tk_layout *layout) { return tk_tree_depth(layout->node); }
+int tk_layout_rank(const tk_layout *layout) {
+    if (!layout) return 0;
+    return tk_part_rank(tk_part_of(layout));
+}
+int tk_layout_depth(const tk_layout *layout) {
+    if (!layout) return 0;
+    return tk_tree_depth(layout->node);
+}
 
 static tk_status part_size(tk_part part, tk_term *out) {
     int leaves = tk_tree_leaves(part.node);
@@ -225,7 +246,7 @@ static tk_status part_size(tk_part part, tk_term *out) {
 }
 
 tk_status tk_layout_size(const tk_layout *layout, tk_term *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     return part_size(tk_part_of(layout), out);
 }
@@ -248,7 +269,7 @@ static tk_status span_of_basis(const tk_layout *layout, uint32_t basis, tk_term 
 }
 
 tk_status tk_layout_cosize(const tk_layout *layout, tk_term *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     tk_term total = tk_term_int(1), span;
     for (int i = 0; i < layout->leaf_count; i++) {
@@ -264,7 +285,7 @@ tk_status tk_layout_cosize(const tk_layout *layout, tk_term *out) {
 }
 
 tk_status tk_layout_mode(const tk_layout *layout, int index, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     int rank = tk_layout_rank(layout);
     if (index < 0 || index >= rank)
@@ -274,7 +295,7 @@ tk_status tk_layout_mode(const tk_layout *layout, int index, tk_layout *out) {
 }
 
 tk_status tk_layout_get(const tk_layout *layout, const tk_tuple *path, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     TK_TRY(tk_check_tuple(path, "path"));
     tk_part part = tk_part_of(layout);

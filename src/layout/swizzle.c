@@ -16,6 +16,7 @@ tk_status tk_swizzle_check(tk_swizzle s) {
 static void zero_offset(tk_tuple *out) { tk_tuple_from_term(tk_term_int(0), out); }
 
 void tk_composed_from_layout(const tk_layout *outer, tk_composed *out) {
+    if (!outer || !out) return;
     out->inner = TK_INNER_NONE;
     out->swizzle = (tk_swizzle){0, 0, 0};
     tk_layout_clear(&out->layout);
@@ -41,7 +42,7 @@ static tk_status check_offset(const tk_tuple *offset) {
 
 tk_status tk_composed_make_swizzled(tk_swizzle swizzle, const tk_tuple *offset,
                                     const tk_layout *outer, tk_composed *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(outer, "outer"));
     TK_TRY(tk_swizzle_check(swizzle));
     TK_TRY(check_integer_strides(outer));
@@ -55,7 +56,7 @@ tk_status tk_composed_make_swizzled(tk_swizzle swizzle, const tk_tuple *offset,
 
 tk_status tk_composed_make(const tk_layout *inner, const tk_tuple *offset, const tk_layout *outer,
                            tk_composed *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(inner, "inner"));
     TK_TRY(tk_check_layout(outer, "outer"));
     for (int i = 0; offset && i < offset->leaf_count; i++)
@@ -69,6 +70,7 @@ tk_status tk_composed_make(const tk_layout *inner, const tk_tuple *offset, const
 }
 
 bool tk_composed_equal(const tk_composed *a, const tk_composed *b) {
+    if (!a || !b) return a == b;
     if (a->inner != b->inner || !tk_layout_equal(&a->outer, &b->outer)) return false;
     if (a->inner == TK_INNER_NONE) return true;
     if (!tk_tuple_equal(&a->offset, &b->offset)) return false;
@@ -100,8 +102,7 @@ static tk_status swizzle_term(tk_swizzle swizzle, tk_term term, tk_tuple *out) {
 }
 
 tk_status tk_composed_eval(const tk_composed *composed, const tk_tuple *coord, tk_tuple *out) {
-    TK_CHECK_OUT(out);
-    if (!composed) return tk_fail(TK_INVALID_ARGUMENT, "composed is a null pointer");
+    TK_NEED(composed, out);
     tk_tuple value, sum;
     if (composed->inner == TK_INNER_NONE) return tk_layout_eval(&composed->outer, coord, out);
     TK_TRY(tk_layout_eval(&composed->outer, coord, &value));
@@ -111,8 +112,7 @@ tk_status tk_composed_eval(const tk_composed *composed, const tk_tuple *coord, t
 }
 
 tk_status tk_composed_slice(const tk_composed *composed, const tk_tuple *coord, tk_composed *out) {
-    TK_CHECK_OUT(out);
-    if (!composed) return tk_fail(TK_INVALID_ARGUMENT, "composed is a null pointer");
+    TK_NEED(composed, out);
     tk_tuple fixed;
     TK_TRY(tk_layout_eval(&composed->outer, coord, &fixed));
     *out = *composed;
@@ -138,8 +138,7 @@ static tk_status recast_offset(tk_tuple *offset, int64_t wider, int64_t narrower
 
 tk_status tk_composed_recast(const tk_composed *composed, int64_t new_bits, int64_t old_bits,
                              tk_composed *out) {
-    TK_CHECK_OUT(out);
-    if (!composed) return tk_fail(TK_INVALID_ARGUMENT, "composed is a null pointer");
+    TK_NEED(composed, out);
     if (composed->inner == TK_INNER_LAYOUT)
         return tk_fail(TK_UNSUPPORTED, "recast of a layout composed with another: only with a "
                                        "swizzle");

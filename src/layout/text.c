@@ -208,7 +208,7 @@ static tk_status put_shape_tiler(const tk_tuple *shape, tk_layout *out) {
 }
 
 tk_status tk_tiler_from_shape(const tk_tuple *shape, tk_tiler *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(shape, "shape"));
     tk_layout_clear(out);
     TK_TRY(put_shape_tiler(shape, out));
@@ -274,8 +274,7 @@ static tk_status parse_offset_and_outer(cursor *c, tk_composed *out) {
 }
 
 tk_status tk_composed_parse(const char *text, tk_composed *out) {
-    TK_CHECK_OUT(out);
-    if (!text) return tk_fail(TK_INVALID_ARGUMENT, "text is a null pointer");
+    TK_NEED(text, out);
     cursor c = {text, text};
     tk_composed made;
     skip_blanks(&c);
@@ -297,8 +296,7 @@ tk_status tk_composed_parse(const char *text, tk_composed *out) {
 }
 
 tk_status tk_tuple_parse(const char *text, tk_tuple *out) {
-    TK_CHECK_OUT(out);
-    if (!text) return tk_fail(TK_INVALID_ARGUMENT, "text is a null pointer");
+    TK_NEED(text, out);
     cursor c = {text, text};
     TK_TRY(parse_whole_tuple(&c, out));
     TK_TRY(expect_end(&c));
@@ -306,16 +304,14 @@ tk_status tk_tuple_parse(const char *text, tk_tuple *out) {
 }
 
 tk_status tk_layout_parse(const char *text, tk_layout *out) {
-    TK_CHECK_OUT(out);
-    if (!text) return tk_fail(TK_INVALID_ARGUMENT, "text is a null pointer");
+    TK_NEED(text, out);
     cursor c = {text, text};
     TK_TRY(parse_layout(&c, out));
     return expect_end(&c);
 }
 
 tk_status tk_tiler_parse(const char *text, tk_tiler *out) {
-    TK_CHECK_OUT(out);
-    if (!text) return tk_fail(TK_INVALID_ARGUMENT, "text is a null pointer");
+    TK_NEED(text, out);
     cursor c = {text, text};
     tk_layout_clear(out);
     TK_TRY(parse_tiler(&c, out));
@@ -324,8 +320,7 @@ tk_status tk_tiler_parse(const char *text, tk_tiler *out) {
 }
 
 tk_status tk_swizzle_parse(const char *text, tk_swizzle *out) {
-    TK_CHECK_OUT(out);
-    if (!text) return tk_fail(TK_INVALID_ARGUMENT, "text is a null pointer");
+    TK_NEED(text, out);
     cursor c = {text, text};
     TK_TRY(parse_swizzle(&c, out));
     return expect_end(&c);
@@ -416,7 +411,8 @@ static void put_tiler(writer *w, tk_part *part) {
 }
 
 size_t tk_tuple_print(const tk_tuple *tuple, char *text, size_t capacity) {
-    writer w = {text, capacity, 0};
+    writer w = {text, text ? capacity : 0, 0};
+    if (!tuple) return close_text(&w);
     const uint8_t *node = tuple->node;
     const tk_term *leaf = tuple->leaf;
     put_tree(&w, &node, &leaf, 1);
@@ -424,20 +420,22 @@ size_t tk_tuple_print(const tk_tuple *tuple, char *text, size_t capacity) {
 }
 
 size_t tk_layout_print(const tk_layout *layout, char *text, size_t capacity) {
-    writer w = {text, capacity, 0};
+    writer w = {text, text ? capacity : 0, 0};
+    if (!layout) return close_text(&w);
     tk_part part = tk_part_of(layout);
     put_tiler(&w, &part);
     return close_text(&w);
 }
 
 size_t tk_swizzle_print(tk_swizzle swizzle, char *text, size_t capacity) {
-    int length = snprintf(text, capacity, "S<%d,%d,%d>", (int)swizzle.bits, (int)swizzle.base,
-                          (int)swizzle.shift);
+    int length = snprintf(text, text ? capacity : 0, "S<%d,%d,%d>", (int)swizzle.bits,
+                          (int)swizzle.base, (int)swizzle.shift);
     return (size_t)length;
 }
 
 size_t tk_composed_print(const tk_composed *composed, char *text, size_t capacity) {
-    writer w = {text, capacity, 0};
+    writer w = {text, text ? capacity : 0, 0};
+    if (!composed) return close_text(&w);
     char swizzle[64];
     tk_part part = tk_part_of(&composed->layout);
     const uint8_t *node = composed->offset.node;

@@ -30,7 +30,7 @@ static tk_status flat_shape(const tk_tuple *shape, tk_tuple *out) {
 
 tk_status tk_layout_tile_to_shape(const tk_layout *block, const tk_tuple *shape,
                                   const tk_tuple *order, tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(block, "block"));
     TK_TRY(tk_check_tuple(shape, "shape"));
     int rank = tk_tuple_rank(shape);
@@ -119,7 +119,7 @@ static tk_status cut(const tk_layout *zipped, const tk_tuple *coord, bool keep_t
 
 tk_status tk_layout_local_tile(const tk_layout *layout, const tk_tiler *tiler,
                                const tk_tuple *coord, tk_layout *out, tk_tuple *out_offset) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(coord, "coord"));
     tk_layout zipped;
     TK_TRY(tk_layout_zipped_divide(layout, tiler, &zipped));
@@ -157,7 +157,7 @@ static tk_status place_thread(const tk_layout *threads, int64_t index, tk_tuple 
 
 tk_status tk_layout_local_partition(const tk_layout *layout, const tk_layout *threads,
                                     int64_t index, tk_layout *out, tk_tuple *out_offset) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(threads, "threads"));
     tk_tuple place, shape, each;
     tk_tiler tiler;
@@ -174,8 +174,7 @@ tk_status tk_layout_local_partition(const tk_layout *layout, const tk_layout *th
 
 tk_status tk_layout_make_tv(const tk_layout *threads, const tk_layout *values, tk_tuple *out_tile,
                             tk_layout *out_tv) {
-    TK_CHECK_OUT(out_tile);
-    TK_CHECK_OUT(out_tv);
+    TK_NEED(out_tv, out_tile);
     tk_layout product, inverse, pairs;
     tk_term thread_count, value_count, whole;
     tk_tuple shape;
@@ -235,7 +234,7 @@ static tk_status narrow_leaf(tk_leaf *leaf, int64_t ratio) {
 
 tk_status tk_layout_recast(const tk_layout *layout, int64_t new_bits, int64_t old_bits,
                            tk_layout *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_layout(layout, "layout"));
     if (new_bits < 1 || old_bits < 1)
         return tk_fail(TK_INVALID_ARGUMENT, "%lld and %lld bits: expected at least 1",

@@ -113,7 +113,7 @@ tk_status tk_layout_finish(tk_layout *out) {
 }
 
 tk_status tk_check_layout(const tk_layout *layout, const char *what) {
-    if (!layout) return tk_fail(TK_INVALID_ARGUMENT, "%s is a null pointer", what);
+    if (!layout) return tk_fail_null(what);
     if (layout->node_count == 0 || layout->node[0] >= TK_NODE_TILE) {
         if (layout->node_count && layout->node[0] == TK_NODE_LEAF) return TK_OK;
         return tk_fail(TK_INVALID_ARGUMENT, "%s is a list of tilers: expected a layout", what);
@@ -122,6 +122,6 @@ tk_status tk_check_layout(const tk_layout *layout, const char *what) {
 }
 
 tk_status tk_check_tuple(const tk_tuple *tuple, const char *what) {
-    if (!tuple) return tk_fail(TK_INVALID_ARGUMENT, "%s is a null pointer", what);
+    if (!tuple) return tk_fail_null(what);
     return TK_OK;
 }

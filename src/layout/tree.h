@@ -155,9 +155,4 @@ static inline void tk_layout_from_part(tk_part part, tk_layout *out) {
 tk_status tk_check_layout(const tk_layout *layout, const char *what);
 tk_status tk_check_tuple(const tk_tuple *tuple, const char *what);
 
-#define TK_CHECK_OUT(out)                                                                          \
-    do {                                                                                           \
-        if (!(out)) return tk_fail(TK_INVALID_ARGUMENT, "out is a null pointer");                  \
-    } while (0)
-
 #endif

@@ -6,8 +6,9 @@
 #include "layout/tree.h"
 
 tk_status tk_tuple_from_ints(const int64_t *values, int count, tk_tuple *out) {
-    TK_CHECK_OUT(out);
-    if (count < 0 || count > TK_LAYOUT_MAX_LEAVES || (count && !values))
+    TK_NEED(out);
+    if (count > 0) TK_NEED(values);
+    if (count < 0 || count > TK_LAYOUT_MAX_LEAVES)
         return tk_fail(TK_INVALID_ARGUMENT, "%d values: expected 0 to %d", count,
                        TK_LAYOUT_MAX_LEAVES);
     tk_tuple_clear(out);
@@ -17,19 +18,23 @@ tk_status tk_tuple_from_ints(const int64_t *values, int count, tk_tuple *out) {
 }
 
 void tk_tuple_from_term(tk_term term, tk_tuple *out) {
+    if (!out) return;
     tk_tuple_clear(out);
     tk_tuple_put_leaf(out, term);
 }
 
 void tk_tuple_copy(const tk_tuple *tuple, tk_tuple *out) {
+    if (!tuple || !out) return;
     memcpy(out, tuple, offsetof(tk_tuple, leaf) + tuple->leaf_count * sizeof(tk_term));
 }
 
 bool tk_tuple_congruent(const tk_tuple *a, const tk_tuple *b) {
+    if (!a || !b) return a == b;
     return a->node_count == b->node_count && !memcmp(a->node, b->node, a->node_count);
 }
 
 bool tk_tuple_equal(const tk_tuple *a, const tk_tuple *b) {
+    if (!a || !b) return a == b;
     if (!tk_tuple_congruent(a, b)) return false;
     for (int i = 0; i < a->leaf_count; i++)
         if (!tk_term_same(a->leaf[i], b->leaf[i])) return false;
@@ -37,19 +42,24 @@ bool tk_tuple_equal(const tk_tuple *a, const tk_tuple *b) {
 }
 
 int tk_tuple_rank(const tk_tuple *tuple) {
+    if (!tuple) return 0;
     return tuple->node[0] == TK_NODE_LEAF ? 1 : tk_node_children(tuple->node[0]);
 }
 
-int tk_tuple_depth(const tk_tuple *tuple) { return tk_tree_depth(tuple->node); }
+int tk_tuple_depth(const tk_tuple *tuple) {
+    if (!tuple) return 0;
+    return tk_tree_depth(tuple->node);
+}
 
 bool tk_tuple_is_static(const tk_tuple *tuple) {
+    if (!tuple) return false;
     for (int i = 0; i < tuple->leaf_count; i++)
         if (tuple->leaf[i].kind == TK_TERM_I32 || tuple->leaf[i].kind == TK_TERM_I64) return false;
     return true;
 }
 
 tk_status tk_tuple_mode(const tk_tuple *tuple, int index, tk_tuple *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(tuple, "tuple"));
     int rank = tk_tuple_rank(tuple);
     if (index < 0 || index >= rank)
@@ -75,13 +85,13 @@ tk_status tk_span_product(tk_span span, tk_term *out) {
 }
 
 tk_status tk_tuple_product(const tk_tuple *tuple, tk_term *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(tuple, "tuple"));
     return tk_span_product(tk_span_of(tuple), out);
 }
 
 tk_status tk_tuple_product_each(const tk_tuple *tuple, tk_tuple *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(tuple, "tuple"));
     tk_tuple_clear(out);
     tk_span span = tk_span_of(tuple);
@@ -112,7 +122,7 @@ static tk_status check_congruent(const tk_tuple *a, const tk_tuple *b) {
 }
 
 static tk_status combine(const tk_tuple *a, const tk_tuple *b, int64_t sign, tk_tuple *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(check_congruent(a, b));
     tk_tuple_copy(a, out);
     for (int i = 0; i < a->leaf_count; i++) {
@@ -131,7 +141,7 @@ tk_status tk_tuple_sub(const tk_tuple *a, const tk_tuple *b, tk_tuple *out) {
 }
 
 tk_status tk_tuple_elem_less(const tk_tuple *a, const tk_tuple *b, bool *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(check_congruent(a, b));
     *out = true;
     for (int i = 0; i < a->leaf_count; i++) {
@@ -210,7 +220,7 @@ static tk_status divide_span(tk_span a, tk_span b, bool strict, tk_tuple *out) {
 }
 
 static tk_status divide_tuple(const tk_tuple *a, const tk_tuple *b, bool strict, tk_tuple *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(a, "a"));
     TK_TRY(tk_check_tuple(b, "b"));
     tk_tuple_clear(out);
@@ -239,6 +249,7 @@ static bool refines(tk_span a, tk_span b) {
 }
 
 bool tk_tuple_weakly_congruent(const tk_tuple *a, const tk_tuple *b) {
+    if (!a || !b) return a == b;
     return refines(tk_span_of(a), tk_span_of(b));
 }
 
@@ -265,7 +276,7 @@ static tk_status sizes_match(tk_span a, tk_span b, bool *out) {
 }
 
 tk_status tk_tuple_compatible(const tk_tuple *a, const tk_tuple *b, bool *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(a, "a"));
     TK_TRY(tk_check_tuple(b, "b"));
     *out = refines(tk_span_of(a), tk_span_of(b));
@@ -314,7 +325,7 @@ static tk_status split_coord(tk_span coord, tk_span shape, tk_tuple *out) {
 }
 
 tk_status tk_idx2crd(const tk_tuple *index, const tk_tuple *shape, tk_tuple *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(index, "index"));
     TK_TRY(tk_check_tuple(shape, "shape"));
     tk_tuple_clear(out);
@@ -323,7 +334,7 @@ tk_status tk_idx2crd(const tk_tuple *index, const tk_tuple *shape, tk_tuple *out
 }
 
 tk_status tk_crd2idx(const tk_tuple *coord, const tk_tuple *shape, tk_term *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(coord, "coord"));
     TK_TRY(tk_check_tuple(shape, "shape"));
     tk_layout compact;
@@ -335,7 +346,7 @@ tk_status tk_crd2idx(const tk_tuple *coord, const tk_tuple *shape, tk_term *out)
 }
 
 tk_status tk_increment_coord(const tk_tuple *coord, const tk_tuple *shape, tk_tuple *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(check_congruent(coord, shape));
     tk_tuple_copy(coord, out);
     for (int i = 0; i < coord->leaf_count; i++) {
@@ -370,7 +381,7 @@ static tk_status choose(tk_span tuple, tk_span coord, bool wild, tk_tuple *out, 
 
 static tk_status choose_tuple(const tk_tuple *tuple, const tk_tuple *coord, bool wild,
                               tk_tuple *out) {
-    TK_CHECK_OUT(out);
+    TK_NEED(out);
     TK_TRY(tk_check_tuple(tuple, "tuple"));
     TK_TRY(tk_check_tuple(coord, "coord"));
     tk_tuple_clear(out);

@@ -6,6 +6,7 @@
  * many windows, favour some orders of a handful of them; eight do not. */
 #include <stdlib.h>
 
+#include "nn/need.h"
 #include "tiki/train.h"
 
 #define ROUNDS 8
@@ -46,6 +47,7 @@ static int64_t window_count(const tk_batches *b) {
 }
 
 tk_status tk_batches_check(const tk_batches *b) {
+    if (!b || !b->bytes) return nn_fail_null(b ? "batches->bytes" : "batches");
     if (b->length < 1 || b->batch < 1)
         return tk_error_set(TK_INVALID_ARGUMENT,
                             "batches of %lld sequences of %lld, expected 1 or more",
@@ -57,6 +59,7 @@ tk_status tk_batches_check(const tk_batches *b) {
 }
 
 int64_t tk_batches_start(const tk_batches *b, int64_t sequence) {
+    if (!b) return 0;
     int64_t count = window_count(b), epoch = sequence / count;
     int64_t window = permuted(key_of(b->seed, (uint64_t)epoch, 0), sequence % count, count);
     int64_t room = b->size - 1 - count * b->length + 1;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "nn/need.h"
 #include "tiki/train.h"
 
 struct tk_corpus {
@@ -86,6 +87,8 @@ static tk_status add_folder(tk_corpus *corpus, const char *path, int depth) {
 }
 
 tk_status tk_corpus_load(const char *const *paths, size_t count, tk_corpus **out_corpus) {
+    NN_NEED(out_corpus);
+    if (count) NN_NEED(paths);
     tk_corpus *corpus = calloc(1, sizeof *corpus);
     if (!corpus) return no_memory();
     tk_status status = TK_OK;
@@ -112,12 +115,15 @@ void tk_corpus_free(tk_corpus *corpus) {
     free(corpus);
 }
 
-const unsigned char *tk_corpus_bytes(const tk_corpus *corpus) { return corpus->bytes; }
-int64_t tk_corpus_size(const tk_corpus *corpus) { return corpus->size; }
-int64_t tk_corpus_files(const tk_corpus *corpus) { return corpus->files; }
+const unsigned char *tk_corpus_bytes(const tk_corpus *corpus) {
+    return corpus ? corpus->bytes : NULL;
+}
+int64_t tk_corpus_size(const tk_corpus *corpus) { return corpus ? corpus->size : 0; }
+int64_t tk_corpus_files(const tk_corpus *corpus) { return corpus ? corpus->files : 0; }
 
 /* FNV-1a (Fowler, Noll, Vo), eight bytes at a time. */
 uint64_t tk_corpus_fingerprint(const tk_corpus *corpus) {
+    if (!corpus) return 0;
     uint64_t hash = 0xcbf29ce484222325u ^ (uint64_t)corpus->size;
     int64_t at = 0;
     for (; at + 8 <= corpus->size; at += 8) {

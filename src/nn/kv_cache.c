@@ -3,6 +3,7 @@
  * old handle is gone. */
 #include <stdlib.h>
 
+#include "nn/need.h"
 #include "tiki/nn.h"
 
 typedef struct pair {
@@ -17,6 +18,8 @@ struct tk_kv_cache {
 
 tk_status tk_kv_cache_create(tk_context *context, int64_t layers, int64_t capacity,
                              tk_kv_cache **out_cache) {
+    NN_NEED(context);
+    NN_NEED(out_cache);
     if (layers < 1 || layers > 1 << 20 || capacity < 1)
         return tk_error_set(TK_INVALID_ARGUMENT,
                             "a cache of %lld layers and %lld positions, expected 1 or more",
@@ -41,9 +44,10 @@ void tk_kv_cache_free(tk_kv_cache *cache) {
     free(cache);
 }
 
-int64_t tk_kv_cache_length(const tk_kv_cache *cache) { return cache->length; }
+int64_t tk_kv_cache_length(const tk_kv_cache *cache) { return cache ? cache->length : 0; }
 
 tk_status tk_kv_cache_trim(tk_kv_cache *cache, int64_t length) {
+    NN_NEED(cache);
     if (length < 0 || length > cache->length)
         return tk_error_set(TK_INVALID_ARGUMENT, "a cache of %lld positions cannot be cut to %lld",
                             (long long)cache->length, (long long)length);
@@ -69,6 +73,9 @@ static tk_array append(const tk_kv_cache *cache, tk_array *slot, tk_array fresh)
 
 tk_status tk_kv_cache_append(tk_kv_cache *cache, int64_t layer, tk_array keys, tk_array values,
                              tk_array *out_keys, tk_array *out_values) {
+    NN_NEED(cache);
+    NN_NEED(out_keys);
+    NN_NEED(out_values);
     if (layer < 0 || layer >= cache->layers)
         return tk_error_set(TK_INVALID_ARGUMENT, "layer %lld of a cache of %lld layers",
                             (long long)layer, (long long)cache->layers);
@@ -87,6 +94,7 @@ tk_status tk_kv_cache_append(tk_kv_cache *cache, int64_t layer, tk_array keys, t
 }
 
 tk_status tk_kv_cache_advance(tk_kv_cache *cache, int64_t n) {
+    NN_NEED(cache);
     if (n < 0 || cache->length + n > cache->capacity)
         return tk_error_set(TK_INVALID_ARGUMENT, "%lld positions after %lld exceed a cache of %lld",
                             (long long)n, (long long)cache->length, (long long)cache->capacity);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "nn/model_params.h"
+#include "nn/need.h"
 #include "tiki/model.h"
 
 typedef struct pass {
@@ -174,6 +175,9 @@ static tk_status check_tokens(const tk_model_config *config, tk_array tokens, in
 tk_array tk_model_forward(const tk_model_config *config, const tk_tree *parameters, tk_array tokens,
                           const tk_model_run *run) {
     static const tk_model_run plain = {0};
+    if (!config || !parameters)
+        return tk_error_array(tk_array_context(tokens),
+                              nn_fail_null(config ? "parameters" : "config"));
     pass p = {.config = config, .parameters = parameters, .run = run ? run : &plain};
     p.context = tk_array_context(tokens);
     p.first = p.run->cache ? tk_kv_cache_length(p.run->cache) : 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nn/need.h"
 #include "tiki/model.h"
 
 tk_model_config tk_model_config_make(tk_model_family family, int64_t layers, int64_t heads,
@@ -34,6 +35,7 @@ typedef struct bound {
 } bound;
 
 tk_status tk_model_config_check(const tk_model_config *c) {
+    if (!c) return nn_fail_null("config");
     if (c->size != sizeof *c)
         return tk_error_set(TK_INVALID_ARGUMENT, "tk_model_config.size is %zu, expected %zu",
                             c->size, sizeof *c);
@@ -194,6 +196,8 @@ static tk_status read_root(reading *r, tk_model_config *out_config) {
 }
 
 tk_status tk_model_config_load(const char *path, tk_model_config *out_config) {
+    NN_NEED(path);
+    NN_NEED(out_config);
     char *text;
     size_t bytes;
     tk_status status = tk_file_read(path, &text, &bytes);
@@ -241,6 +245,8 @@ static json_t *write_llama(const tk_model_config *c) {
 }
 
 tk_status tk_model_config_save(const char *path, const tk_model_config *config) {
+    NN_NEED(path);
+    NN_NEED(config);
     tk_status status = tk_model_config_check(config);
     if (status != TK_OK) return status;
     json_t *root = config->family == TK_MODEL_GPT2 ? write_gpt2(config) : write_llama(config);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "nn/model_params.h"
+#include "nn/need.h"
 #include "tiki/model.h"
 
 typedef struct matching {
@@ -24,6 +25,10 @@ static tk_status match_one(void *arg, const tk_parameter *parameter) {
 
 tk_status tk_model_load(tk_context *context, const char *folder, tk_model_config *out_config,
                         tk_tree *parameters) {
+    NN_NEED(context);
+    NN_NEED(folder);
+    NN_NEED(out_config);
+    NN_NEED(parameters);
     size_t bytes = strlen(folder) + sizeof "/config.json";
     char *path = malloc(bytes);
     tk_tree *files = tk_tree_new();

@@ -1,5 +1,6 @@
 /* See model_params.h. */
 #include "nn/model_params.h"
+#include "nn/need.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -191,6 +192,9 @@ static tk_status make_one(void *arg, const tk_parameter *parameter) {
 
 tk_status tk_model_init(tk_context *context, const tk_model_config *config, uint64_t seed,
                         tk_tree *parameters) {
+    NN_NEED(context);
+    NN_NEED(config);
+    NN_NEED(parameters);
     tk_status status = tk_model_config_check(config);
     if (status != TK_OK) return status;
     making m = {context, config, parameters, seed, 0};
@@ -221,6 +225,8 @@ static tk_status check_one(void *arg, const tk_parameter *parameter) {
 }
 
 tk_status tk_model_check(const tk_model_config *config, const tk_tree *parameters) {
+    NN_NEED(config);
+    NN_NEED(parameters);
     tk_status status = tk_model_config_check(config);
     return status == TK_OK ? tk_parameters_visit(config, check_one, (void *)(uintptr_t)parameters)
                            : status;

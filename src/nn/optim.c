@@ -1,5 +1,6 @@
 /* The optimizer as an object: the state tree, a step over all parameters, schedules, clipping. */
 #include "tiki/optim.h"
+#include "nn/need.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,6 +27,8 @@ const char *tk_optimizer_name(tk_optimizer_kind kind) {
 }
 
 tk_status tk_optimizer_find(const char *name, tk_optimizer_kind *out_kind) {
+    NN_NEED(name);
+    NN_NEED(out_kind);
     for (int kind = 0; kind < TK_OPTIMIZER_COUNT; kind++) {
         if (strcmp(name, tk_rules[kind].name) != 0) continue;
         *out_kind = (tk_optimizer_kind)kind;
@@ -83,6 +86,9 @@ static tk_status reset(tk_optimizer *optimizer) {
 
 tk_status tk_optimizer_create(tk_context *context, const tk_optimizer_options *options,
                               tk_optimizer **out_optimizer) {
+    NN_NEED(context);
+    NN_NEED(options);
+    NN_NEED(out_optimizer);
     tk_status status = check_options(options);
     if (status != TK_OK) return status;
     tk_optimizer *optimizer = calloc(1, sizeof *optimizer);
@@ -108,9 +114,10 @@ void tk_optimizer_free(tk_optimizer *optimizer) {
     free(optimizer);
 }
 
-tk_tree *tk_optimizer_state(tk_optimizer *optimizer) { return optimizer->state; }
+tk_tree *tk_optimizer_state(tk_optimizer *optimizer) { return optimizer ? optimizer->state : NULL; }
 
 tk_status tk_optimizer_set_rate(tk_optimizer *optimizer, double learning_rate) {
+    NN_NEED(optimizer);
     tk_scope scope = tk_scope_open(optimizer->context);
     tk_array rate = tk_astype(tk_scalar(optimizer->context, learning_rate), TK_FLOAT32);
     tk_status status = tk_tree_set(optimizer->state, "learning_rate", rate);
@@ -119,6 +126,7 @@ tk_status tk_optimizer_set_rate(tk_optimizer *optimizer, double learning_rate) {
 }
 
 tk_status tk_optimizer_set_rate_array(tk_optimizer *optimizer, tk_array learning_rate) {
+    NN_NEED(optimizer);
     tk_status status = tk_array_status(learning_rate);
     if (status != TK_OK) return status;
     if (tk_array_rank(learning_rate) != 0)
@@ -178,6 +186,8 @@ static tk_status set_state(tk_optimizer *optimizer, const char *parameter, int i
 }
 
 tk_status tk_optimizer_init(tk_optimizer *optimizer, const tk_tree *parameters) {
+    NN_NEED(optimizer);
+    NN_NEED(parameters);
     tk_status status = reset(optimizer);
     tk_scope scope = tk_scope_open(optimizer->context);
     for (size_t i = 0; status == TK_OK && i < tk_tree_count(parameters); i++) {
@@ -241,6 +251,9 @@ static tk_status check_gradients(const tk_tree *parameters, const tk_tree *gradi
 
 tk_status tk_optimizer_step(tk_optimizer *optimizer, tk_tree *parameters,
                             const tk_tree *gradients) {
+    NN_NEED(optimizer);
+    NN_NEED(parameters);
+    NN_NEED(gradients);
     tk_status status = check_gradients(parameters, gradients);
     if (status != TK_OK) return status;
     tk_scope scope = tk_scope_open(optimizer->context);
@@ -286,6 +299,7 @@ double tk_schedule_steps(double first, double rate, int64_t period, int64_t step
 /* ---- gradients ---- */
 
 tk_array tk_global_norm(tk_context *context, const tk_tree *gradients) {
+    if (!gradients) return tk_error_array(context, nn_fail_null("gradients"));
     tk_array sum = tk_zeros(context, TK_SCALAR, TK_FLOAT32);
     for (size_t i = 0; i < tk_tree_count(gradients); i++) {
         tk_array wide = tk_astype(tk_tree_at(gradients, i), TK_FLOAT32);
@@ -296,6 +310,8 @@ tk_array tk_global_norm(tk_context *context, const tk_tree *gradients) {
 
 tk_status tk_clip_global_norm(tk_context *context, tk_tree *gradients, double max_norm,
                               tk_array *out_norm) {
+    NN_NEED(context);
+    NN_NEED(gradients);
     if (!(max_norm > 0))
         return tk_error_set(TK_INVALID_ARGUMENT, "max_norm is %g, expected more than 0", max_norm);
     tk_scope scope = tk_scope_open(context);

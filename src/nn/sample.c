@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "nn/need.h"
 #include "tiki/model.h"
 
 typedef struct candidate {
@@ -64,6 +65,9 @@ static int64_t cut(candidate *candidates, int64_t count, const tk_sampling *s, d
 
 tk_status tk_sample(const float *logits, int64_t count, const tk_sampling *sampling, uint64_t draw,
                     int64_t *out_token) {
+    NN_NEED(logits);
+    NN_NEED(sampling);
+    NN_NEED(out_token);
     tk_status status = check(logits, count, sampling);
     if (status != TK_OK) return status;
     if (sampling->temperature == 0) {

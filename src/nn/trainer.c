@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nn/need.h"
 #include "tiki/train.h"
 #include "tiki/transforms.h"
 
@@ -17,7 +18,6 @@ struct tk_trainer {
 
 tk_train_options tk_train_defaults(const tk_model_config *model) {
     tk_train_options options = {.size = sizeof options,
-                                .model = *model,
                                 .batch = 8,
                                 .accumulate = 1,
                                 .warmup = 100,
@@ -29,10 +29,12 @@ tk_train_options tk_train_defaults(const tk_model_config *model) {
     options.optimizer.beta2 = 0.95;
     options.optimizer.weight_decay = 0.1;
     options.optimizer.bias_correction = true;
+    if (model) options.model = *model;
     return options;
 }
 
 double tk_train_rate(const tk_train_options *o, int64_t step) {
+    if (!o) return 0;
     double highest = o->optimizer.learning_rate;
     if (step < o->warmup) return tk_schedule_linear(0, highest, o->warmup, step + 1);
     if (o->decay == TK_DECAY_COSINE)
@@ -77,6 +79,10 @@ static tk_status fill(tk_trainer *t) {
 
 tk_status tk_trainer_create(tk_context *context, const tk_train_options *options,
                             const unsigned char *bytes, int64_t size, tk_trainer **out_trainer) {
+    NN_NEED(context);
+    NN_NEED(options);
+    NN_NEED(bytes);
+    NN_NEED(out_trainer);
     tk_status status = check_options(options);
     if (status != TK_OK) return status;
     tk_trainer *trainer = calloc(1, sizeof *trainer);
@@ -102,13 +108,15 @@ void tk_trainer_free(tk_trainer *trainer) {
 }
 
 const tk_model_config *tk_trainer_model(const tk_trainer *trainer) {
-    return &trainer->options.model;
+    return trainer ? &trainer->options.model : NULL;
 }
 
-int64_t tk_trainer_steps(const tk_trainer *trainer) { return trainer->steps; }
-const tk_tree *tk_trainer_parameters(const tk_trainer *trainer) { return trainer->parameters; }
+int64_t tk_trainer_steps(const tk_trainer *trainer) { return trainer ? trainer->steps : 0; }
+const tk_tree *tk_trainer_parameters(const tk_trainer *trainer) {
+    return trainer ? trainer->parameters : NULL;
+}
 const tk_tree *tk_trainer_state(const tk_trainer *trainer) {
-    return tk_optimizer_state(trainer->optimizer);
+    return trainer ? tk_optimizer_state(trainer->optimizer) : NULL;
 }
 
 /* ---- trees ---- */
@@ -142,6 +150,9 @@ static tk_status check_same_types(const tk_tree *own, const tk_tree *given) {
 
 tk_status tk_trainer_restore(tk_trainer *trainer, const tk_tree *parameters, const tk_tree *state,
                              int64_t step) {
+    NN_NEED(trainer);
+    NN_NEED(parameters);
+    NN_NEED(state);
     if (step < 0)
         return tk_error_set(TK_INVALID_ARGUMENT, "step %lld, expected 0 or more", (long long)step);
     tk_status status = check_same_types(trainer->parameters, parameters);
@@ -318,6 +329,8 @@ static tk_status check_finite(const tk_train_report *r) {
 }
 
 tk_status tk_trainer_step(tk_trainer *trainer, const tk_wait *wait, tk_train_report *out_report) {
+    NN_NEED(trainer);
+    NN_NEED(out_report);
     outcome out = {.gradients = tk_tree_new()};
     tk_status status = TK_OK;
     if (!out.gradients) status = tk_error_set(TK_OUT_OF_MEMORY, "no memory for a training step");
@@ -360,6 +373,11 @@ tk_status tk_model_evaluate(tk_context *context, const tk_model_config *config,
                             const tk_tree *parameters, const tk_model_run *run,
                             const unsigned char *bytes, int64_t size, int64_t batch,
                             const tk_wait *wait, double *out_nats) {
+    NN_NEED(context);
+    NN_NEED(config);
+    NN_NEED(parameters);
+    NN_NEED(bytes);
+    NN_NEED(out_nats);
     if (size < 2)
         return tk_error_set(TK_INVALID_ARGUMENT, "%lld bytes to evaluate on, expected 2 or more",
                             (long long)size);

@@ -328,6 +328,7 @@ void tk_buffer_release(tk_buffer *buffer) {
  */
 
 tk_memory_info tk_device_memory(tk_device *device) {
+    if (!device) return (tk_memory_info){0};
     if (inherited(device)) return device->memory.info;
     pthread_mutex_lock(&device->memory.lock);
     tk_memory_info info = device->memory.info;
@@ -351,14 +352,17 @@ static void set_limit(tk_device *device, size_t *limit, size_t bytes) {
 }
 
 void tk_device_set_memory_limit(tk_device *device, size_t bytes) {
+    if (!device) return;
     set_limit(device, &device->memory.info.memory_limit, bytes);
 }
 
 void tk_device_set_cache_limit(tk_device *device, size_t bytes) {
+    if (!device) return;
     set_limit(device, &device->memory.info.cache_limit, bytes);
 }
 
 void tk_device_reset_peak(tk_device *device) {
+    if (!device) return;
     if (inherited(device)) return;
     pthread_mutex_lock(&device->memory.lock);
     device->memory.info.peak = device->memory.info.active;
@@ -366,6 +370,7 @@ void tk_device_reset_peak(tk_device *device) {
 }
 
 void tk_device_clear_cache(tk_device *device) {
+    if (!device) return;
     if (inherited(device)) return;
     pthread_mutex_lock(&device->memory.lock);
     tk_buffer *evicted = evict_down_to(&device->memory, 0);

@@ -82,7 +82,7 @@ tk_status tk_device_copy(tk_device *device, void *to, const void *from, size_t b
     return device->driver->copy(device->state, to, from, bytes, kind);
 }
 
-const char *tk_device_name(const tk_device *device) { return device->name; }
+const char *tk_device_name(const tk_device *device) { return device ? device->name : NULL; }
 
 tk_status tk_threads_set(int threads) { return tk_pool_set_threads(threads); }
 

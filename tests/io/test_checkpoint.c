@@ -42,7 +42,7 @@ static tk_status write_named(const char *path, const char *name, int64_t step) {
 static const char *const names[] = {"model.safetensors", "optimizer.safetensors", "state.json"};
 
 static tk_status save(const char *run, int64_t step, int keep) {
-    tk_checkpoint *checkpoint;
+    tk_checkpoint_writer *checkpoint;
     tk_status status = tk_checkpoint_begin(run, step, &checkpoint);
     if (status != TK_OK) return status;
     for (int i = 0; i < 3 && status == TK_OK; i++)
@@ -133,7 +133,7 @@ static void the_latest_step_can_be_saved_again(void **state) {
 static void an_abandoned_one_leaves_nothing(void **state) {
     (void)state;
     const char *run = fresh_run();
-    tk_checkpoint *checkpoint;
+    tk_checkpoint_writer *checkpoint;
     assert_ok(tk_checkpoint_begin(run, 1, &checkpoint));
     assert_ok(write_named(tk_checkpoint_path(checkpoint), "state.json", 1));
     tk_checkpoint_abandon(checkpoint);
@@ -144,7 +144,7 @@ static void an_abandoned_one_leaves_nothing(void **state) {
 static void two_at_once_are_refused(void **state) {
     (void)state;
     const char *run = fresh_run();
-    tk_checkpoint *first, *second;
+    tk_checkpoint_writer *first, *second;
     assert_ok(tk_checkpoint_begin(run, 1, &first));
     assert_fails(tk_checkpoint_begin(run, 2, &second), TK_IO_ERROR,
                  "another checkpoint is being written here");
@@ -156,7 +156,7 @@ static void two_at_once_are_refused(void **state) {
 static void incomplete_ones_are_refused(void **state) {
     (void)state;
     const char *run = fresh_run();
-    tk_checkpoint *checkpoint;
+    tk_checkpoint_writer *checkpoint;
     assert_ok(save(run, 1, 0));
     assert_ok(tk_checkpoint_begin(run, 2, &checkpoint));
     assert_ok(write_named(tk_checkpoint_path(checkpoint), "model.safetensors", 2));
@@ -191,7 +191,7 @@ static void damage_is_noticed(void **state) {
 static void other_peoples_files_are_not_touched(void **state) {
     (void)state;
     const char *run = fresh_run();
-    tk_checkpoint *checkpoint;
+    tk_checkpoint_writer *checkpoint;
     char path[1024];
     assert_int_equal(mkdir(run, 0777), 0);
     snprintf(path, sizeof path, "%s/model.safetensors", run);
