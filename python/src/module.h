@@ -145,4 +145,8 @@ extern PyType_Spec tkpy_compiled_spec;
 extern PyMethodDef tkpy_core_functions[], tkpy_random_functions[], tkpy_fast_functions[],
     tkpy_linalg_functions[], tkpy_nn_functions[], tkpy_array_methods[];
 
+/* ---- the layout algebra (layout.c) ---- */
+
+extern PyMethodDef tkpy_layout_functions[];
+
 #endif

@@ -94,4 +94,23 @@ euler_gamma = 0.5772156649015329
 inf = float("inf")
 nan = float("nan")
 
+
+
+def as_layout(a, layout):
+    """The elements of `a` through a layout: see tiki.layout.as_layout."""
+    from tiki import layout as algebra  # only those who use layouts pay for importing them
+
+    return algebra.as_layout(a, layout)
+
+
+def _layout_of(a):
+    """The layout of the array's memory, in elements (evaluates it)."""
+    from tiki import layout as algebra
+
+    return algebra.layout_of(a)
+
+
+array.layout = property(_layout_of)
+array.as_layout = as_layout
+
 _atexit.register(_core._finish)
