@@ -134,6 +134,22 @@ static tk_status collect_roots(tk_context *context, const tk_array *arrays, size
     return TK_OK;
 }
 
+/* The first index error that evaluations without a caller have left on these nodes; it is given
+ * once. Needs the lock. */
+static tk_status take_faults(const tk_node_vec *nodes) {
+    for (size_t i = 0; i < nodes->count; i++) {
+        const tk_node *node = nodes->items[i];
+        if (!node->storage || node->flags & TK_NODE_SCHEDULED) continue;
+        tk_storage *storage = node->storage;
+        if (!storage->fault) continue;
+        (void)tk_fail_again(TK_INDEX_ERROR, storage->fault);
+        tk_free(storage->fault);
+        storage->fault = NULL;
+        return TK_INDEX_ERROR;
+    }
+    return TK_OK;
+}
+
 static void keep_unevaluated(tk_node_vec *roots) {
     size_t kept = 0;
     for (size_t i = 0; i < roots->count; i++) {
@@ -148,12 +164,14 @@ static tk_status start(tk_context *context, tk_node_vec *roots, const tk_wait *w
                        bool inline_allowed, tk_plan **out_plan) {
     tk_graph_lock(&context->graph);
     *out_plan = NULL;
+    tk_status status = take_faults(roots);
     keep_unevaluated(roots);
-    tk_status status = TK_OK;
-    if (roots->count) status = tk_plan_new(context, roots->count, roots->items, out_plan);
+    if (status == TK_OK && roots->count)
+        status = tk_plan_new(context, roots->count, roots->items, out_plan);
     tk_plan *plan = *out_plan;
     if (plan) {
         plan->wait = wait;
+        plan->is_awaited = inline_allowed;
         plan->asked = tk_trace_clock();
         plan->deadline =
             wait && wait->seconds > 0 ? plan->asked + (int64_t)(wait->seconds * 1e9) : INT64_MAX;
@@ -171,7 +189,8 @@ static tk_status finish(tk_plan *plan, const tk_wait *wait, bool *out_again) {
     tk_context *context = plan->context;
     tk_graph_lock(&context->graph);
     wait_until_done(plan, wait);
-    tk_status status = status_of_plan(plan);
+    tk_status status = status_of_plan(plan), left = take_faults(&plan->roots);
+    if (status == TK_OK) status = left;
     *out_again = plan->operand_failed;
     for (size_t i = 0; i < plan->roots.count; i++) tk_node_release(plan->roots.items[i]);
     plan->roots.count = 0;

@@ -235,6 +235,15 @@ static void drop_operands(tk_plan *plan) {
     }
 }
 
+/* The roots remember an index error for whoever asks for them first. */
+static void note_faults(const tk_plan *plan) {
+    if (plan->is_awaited || plan->status != TK_INDEX_ERROR || !plan->message) return;
+    for (size_t i = 0; i < plan->roots.count; i++) {
+        tk_storage *storage = plan->roots.items[i]->storage;
+        if (storage && !storage->fault) storage->fault = tk_strdup(plan->message);
+    }
+}
+
 static void publish(tk_plan *plan) {
     for (size_t i = 0; i < plan->entries.count; i++) {
         tk_entry *entry = &plan->entries.items[i];
@@ -244,6 +253,7 @@ static void publish(tk_plan *plan) {
             entry->node->storage = entry->storage;
     }
     drop_operands(plan);
+    note_faults(plan);
     for (size_t i = 0; i < plan->roots.count; i++) tk_node_release(plan->roots.items[i]);
     plan->roots.count = 0;
     plan->entries.count = 0;

@@ -51,7 +51,8 @@ typedef struct tk_plan {
     tk_node_vec roots;
     uint32_t segments_left;
     bool nan_trap;
-    bool submitted; /* everything this plan runs has its place in its streams */
+    bool is_awaited; /* a caller waits for its status */
+    bool submitted;  /* everything this plan runs has its place in its streams */
     bool done;
     bool operand_failed; /* another plan's failure: planning again may help */
     tk_status status;    /* the first failure; with `message` */

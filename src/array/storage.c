@@ -44,6 +44,7 @@ tk_status tk_storage_new(tk_buffer *buffer, char *data, tk_type type, const int6
 void tk_storage_free(tk_storage *storage) {
     if (!storage) return;
     tk_buffer_release(storage->buffer);
+    tk_free(storage->fault);
     tk_free(storage);
 }
 

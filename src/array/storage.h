@@ -8,7 +8,8 @@
 typedef struct tk_storage {
     tk_deferred later; /* first: how foreign memory goes back */
     tk_buffer *buffer;
-    char *data; /* the first element */
+    char *data;  /* the first element */
+    char *fault; /* the index error of an evaluation that nobody waited for; NULL: none */
     int rank;
     bool row_major;    /* strides are those of row-major order */
     int64_t strides[]; /* in elements */
