@@ -45,7 +45,10 @@ target_include_directories(tiki_test_support INTERFACE tests)
 target_link_libraries(tiki_test_support INTERFACE tiki_internal PkgConfig::cmocka
                       ${tiki_dependencies})
 if(support_sources)
-  add_library(tiki_test_helpers STATIC ${support_sources})
+  set(op_calls_table ${tiki_generated_dir}/op_calls_table.c)
+  add_custom_command(OUTPUT ${op_calls_table} COMMAND tkgen calls ${op_calls_table} DEPENDS tkgen
+                     COMMENT "Generating the table of calls" VERBATIM)
+  add_library(tiki_test_helpers STATIC ${support_sources} ${op_calls_table})
   target_link_libraries(tiki_test_helpers PRIVATE tiki_test_support)
 endif()
 
@@ -73,12 +76,9 @@ endforeach()
 
 # Random calls of every op: here they must not crash; tests/python compares their values.
 if(NOT TIKI_SANITIZE MATCHES "thread")
-  add_custom_command(OUTPUT ${tiki_generated_dir}/op_calls_gen.c
-                     COMMAND tkgen calls ${tiki_generated_dir}/op_calls_gen.c DEPENDS tkgen VERBATIM)
-  add_executable(op_calls tests/edge/op_calls.c tests/edge/op_draw.c tests/edge/op_fit.c
-                          ${tiki_generated_dir}/op_calls_gen.c)
+  add_executable(op_calls tests/edge/op_calls.c tests/edge/op_draw.c tests/edge/op_fit.c)
   set_target_properties(op_calls PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  target_link_libraries(op_calls PRIVATE tiki_test_support)
+  target_link_libraries(op_calls PRIVATE tiki_test_helpers tiki_test_support)
   tiki_add_test(edge.op_calls LABELS edge fast COMMAND $<TARGET_FILE:op_calls> --calls 40000)
 endif()
 

@@ -1,6 +1,7 @@
 /* See op_draw.h. */
 #include "edge/op_draw.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -141,6 +142,7 @@ static tk_array draw_dense(draw *d, tk_dtype dtype, tk_shape shape) {
     } memory;
     int64_t size = size_of(shape);
     flavour flavour = draw_flavour(d);
+    assert(size <= MOST_ELEMENTS * 4);
     if (dtype == TK_COMPLEX64) {
         for (int64_t i = 0; i < 2 * size; i++) memory.pairs[i] = (float)draw_real(d, flavour);
         return tk_from_data(d->context, &memory, shape, TK_COMPLEX64);
@@ -192,6 +194,12 @@ static tk_array draw_reversed(draw *d, tk_dtype dtype, tk_shape shape) {
     return tk_flip(draw_dense(d, dtype, shape), axes);
 }
 
+static tk_array draw_repeated(draw *d, tk_dtype dtype, tk_shape shape) {
+    tk_shape narrow = draw_narrowed(d, shape); /* without the 0 of an empty shape it may be large */
+    if (size_of(narrow) > MOST_ELEMENTS * 4) narrow = shape;
+    return tk_broadcast_to(draw_dense(d, dtype, narrow), shape);
+}
+
 tk_array draw_array(draw *d, tk_dtype dtype, tk_shape shape) {
     tk_array array;
     if (size_of(shape) > MOST_ELEMENTS * 4) return draw_dense(d, dtype, TK_SHAPE(1));
@@ -206,7 +214,7 @@ tk_array draw_array(draw *d, tk_dtype dtype, tk_shape shape) {
         array = draw_strided(d, dtype, shape);
         break;
     case 3:
-        array = tk_broadcast_to(draw_dense(d, dtype, draw_narrowed(d, shape)), shape);
+        array = draw_repeated(d, dtype, shape);
         break;
     default:
         array = draw_dense(d, dtype, shape);
