@@ -7,6 +7,7 @@
  * A batch answers each line with one line, `ok<TAB>result` or `error<TAB>code<TAB>message`, in
  * order, so that a script can check thousands of operations with one process. Empty lines are
  * skipped. Newlines and tabs of a message become `\n` and a blank. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,7 @@ static int run_batch(const char *path) {
     bool standard = !strcmp(path, "-");
     FILE *from = standard ? stdin : fopen(path, "r");
     if (!from) {
-        fprintf(stderr, "tiki layout: cannot read %s\n", path);
+        fprintf(stderr, "tiki layout: cannot read %s: %s\n", path, strerror(errno));
         return 1;
     }
     char *line = NULL;
@@ -108,10 +109,44 @@ static int run_batch(const char *path) {
 /* What `draw` was asked for; members that were not given are NULL. */
 typedef struct picture {
     const char *layout, *other, *tile, *width, *file;
+    int bytes; /* what `width` says */
 } picture;
 
+static bool complain(const char *message, const char *about) {
+    fprintf(stderr, "tiki layout draw: %s%s\n", message, about);
+    return false;
+}
+
+static bool complain_of_word(const char *word, const picture *p) {
+    static const char *const taking[] = {"-o", "--tv", "--banks"};
+    for (size_t i = 0; i < sizeof taking / sizeof taking[0]; i++)
+        if (!strcmp(word, taking[i])) return complain("a value is missing after ", word);
+    if (!strcmp(word, "--compare"))
+        return p->layout ? complain("--compare takes both layouts itself, but one came before: ",
+                                    p->layout)
+                         : complain("--compare takes two layouts, A and B", "");
+    if (word[0] == '-') return complain("unknown option ", word);
+    return complain("one layout is drawn, a second was given (--compare A B draws two): ", word);
+}
+
+static bool check_picture(picture *p) {
+    if (!p->layout) return complain("no layout given", "");
+    if ((p->tile != NULL) + (p->width != NULL) + (p->other != NULL) > 1)
+        return complain("--tv, --banks and --compare exclude each other", "");
+    if (p->tile && strstr(p->layout, " o "))
+        return complain("--tv takes no composed layout, given: ", p->layout);
+    if (!p->width) return true;
+    char *end;
+    errno = 0;
+    long bytes = strtol(p->width, &end, 10);
+    if (errno || *end || end == p->width || bytes < 1 || bytes > 16)
+        return complain("--banks takes bytes a lane (1, 2, 4, 8 or 16), given: ", p->width);
+    p->bytes = (int)bytes;
+    return true;
+}
+
 static bool read_picture(int argc, char **argv, picture *out) {
-    *out = (picture){NULL, NULL, NULL, NULL, NULL};
+    *out = (picture){0};
     for (int i = 0; i < argc; i++) {
         bool more = i + 1 < argc;
         if (!strcmp(argv[i], "-o") && more)
@@ -125,9 +160,9 @@ static bool read_picture(int argc, char **argv, picture *out) {
         else if (!out->layout && argv[i][0] != '-')
             out->layout = argv[i];
         else
-            return false;
+            return complain_of_word(argv[i], out);
     }
-    return out->layout && (out->tile != NULL) + (out->width != NULL) + (out->other != NULL) <= 1;
+    return check_picture(out);
 }
 
 /* Draws into `text`; with a capacity of 0 it measures. */
@@ -145,7 +180,7 @@ static tk_status draw(const picture *p, char *text, size_t capacity, size_t *out
     if (p->tile) return draw_tv(p, text, capacity, out_length);
     tk_status status = tk_composed_parse(p->layout, &layout);
     if (status != TK_OK) return status;
-    if (p->width) return tk_layout_draw_banks(&layout, atoi(p->width), text, capacity, out_length);
+    if (p->width) return tk_layout_draw_banks(&layout, p->bytes, text, capacity, out_length);
     if (!p->other) return tk_layout_draw(&layout, text, capacity, out_length);
     status = tk_composed_parse(p->other, &other);
     if (status != TK_OK) return status;
@@ -153,10 +188,13 @@ static tk_status draw(const picture *p, char *text, size_t capacity, size_t *out
 }
 
 static int write_picture(const picture *p, const char *text, size_t length) {
+    errno = 0;
     FILE *to = p->file ? fopen(p->file, "wb") : stdout;
     bool ok = to && fwrite(text, 1, length, to) == length;
     if (to && to != stdout) ok = fclose(to) == 0 && ok;
-    if (!ok) fprintf(stderr, "tiki layout: cannot write %s\n", p->file ? p->file : "the picture");
+    if (!ok)
+        fprintf(stderr, "tiki layout: cannot write %s: %s\n", p->file ? p->file : "the picture",
+                strerror(errno));
     return ok ? 0 : 1;
 }
 
@@ -180,13 +218,22 @@ static int run_draw(int argc, char **argv) {
 /* -- Help -- */
 
 static void print_usage(FILE *to) {
-    fputs("usage: tiki layout OP ARG...\n"
-          "       tiki layout --batch FILE   one operation a line, words separated by tabs\n"
-          "       tiki layout --list         the operations\n"
-          "       tiki layout draw LAYOUT [--tv TILE | --banks WIDTH] [-o FILE]\n"
-          "       tiki layout draw --compare A B [-o FILE]\n"
-          "example: tiki layout composition '(6,2):(8,2)' '(4,3):(3,1)'\n",
-          to);
+    fputs(
+        "usage: tiki layout OP ARG...\n"
+        "       tiki layout --batch FILE   one operation a line, words separated by tabs\n"
+        "       tiki layout --list         the operations\n"
+        "       tiki layout draw LAYOUT [--tv TILE | --banks WIDTH] [-o FILE]\n"
+        "       tiki layout draw --compare A B [-o FILE]\n"
+        "\n"
+        "draw prints an SVG picture, or writes it to FILE: rows are mode 0, columns the other\n"
+        "modes, each cell shows its offset.\n"
+        "  --tv TILE      LAYOUT maps (thread, value) into the shape TILE; a cell shows both\n"
+        "  --banks WIDTH  LAYOUT maps lanes to places of WIDTH bytes (1, 2, 4, 8 or 16); a row is\n"
+        "                 one pass over the 32 banks of shared memory\n"
+        "  --compare A B  two grids side by side; cells whose offsets differ have a red frame\n"
+        "\n"
+        "example: tiki layout composition '(6,2):(8,2)' '(4,3):(3,1)'\n",
+        to);
 }
 
 static void print_ops(void) {
@@ -195,6 +242,23 @@ static void print_ops(void) {
         int name = (int)strcspn(op->names, "|");
         printf("%-24.*s%-24s%s\n", name, op->names, op->usage, op->summary);
     }
+}
+
+static const tk_layout_op *find_op(const char *name) {
+    size_t length = strlen(name);
+    const tk_layout_op *op;
+    for (int i = 0; (op = tk_layout_op_at(i)); i++)
+        for (const char *at = op->names; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+            if (strcspn(at, "|") == length && !strncmp(at, name, length)) return op;
+    return NULL;
+}
+
+static int print_op(const char *name) {
+    const tk_layout_op *op = find_op(name);
+    if (op) return printf("usage: tiki layout %s %s\n\n%s\n", name, op->usage, op->summary) < 0;
+    fprintf(stderr, "tiki layout: no operation is called %s; tiki layout --list shows them\n",
+            name);
+    return 1;
 }
 
 int tk_cli_layout(int argc, char **argv) {
@@ -210,13 +274,16 @@ int tk_cli_layout(int argc, char **argv) {
         return 2;
     }
     if (!strcmp(argv[1], "draw")) {
+        if (argc == 3 && !strcmp(argv[2], "--help")) return print_usage(stdout), 0;
         int code = run_draw(argc - 2, argv + 2);
         if (code == 2) print_usage(stderr);
         return code;
     }
+    if (argc == 3 && !strcmp(argv[2], "--help")) return print_op(argv[1]);
     char text[TEXT_BYTES];
     tk_status status = answer(argv[1], argv + 2, argc - 2, text);
     if (status == TK_OK) return puts(text) < 0;
     fprintf(stderr, "tiki layout: %s: %s\n", tk_status_name(status), tk_error_message());
+    if (!find_op(argv[1])) fputs("tiki layout --list shows the operations\n", stderr);
     return 1;
 }

@@ -50,7 +50,8 @@ static void print_value(const option *o, char *text, size_t bytes) {
 }
 
 static void print_help(const options *set) {
-    printf("usage: tiki %s %s\n\n%s\n\n", set->command, set->synopsis, set->summary);
+    printf("usage: tiki %s%s%s\n\n%s\n\n", set->command, set->synopsis[0] ? " " : "", set->synopsis,
+           set->summary);
     for (size_t i = 0; i < set->count; i++) {
         char value[96], name[160];
         print_value(&set->items[i], value, sizeof value);

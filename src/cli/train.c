@@ -303,10 +303,10 @@ static tk_status prepare(session *w) {
 }
 
 static void describe(const session *w) {
-    printf("%lld bytes of %lld files to learn from, %lld held out; %s of %lld parameters; %lld "
+    printf("%lld bytes of %lld file%s to learn from, %lld held out; %s of %lld parameters; %lld "
            "threads\n",
            (long long)w->train_size, (long long)tk_corpus_files(w->corpus),
-           (long long)w->held_out_size, w->s.model,
+           tk_corpus_files(w->corpus) == 1 ? "" : "s", (long long)w->held_out_size, w->s.model,
            (long long)tk_tree_size(tk_trainer_parameters(w->trainer)), (long long)w->s.threads);
     if (w->s.resume && w->step >= w->s.steps)
         printf("step %lld of %lld is done already; a larger --steps goes on\n", (long long)w->step,

@@ -641,6 +641,16 @@ static tk_status check_result(const value *out) {
     return tk_composed_make_swizzled(made->swizzle, &made->offset, &made->outer, &again);
 }
 
+static tk_status fail_count(const tk_layout_op *op, const char *name, int count) {
+    char takes[32];
+    if (op->min_args == op->max_args)
+        snprintf(takes, sizeof takes, "%d", op->min_args);
+    else
+        snprintf(takes, sizeof takes, "%d to %d", op->min_args, op->max_args);
+    return tk_fail(TK_INVALID_ARGUMENT, "%s takes %s argument%s (%s), %d given", name, takes,
+                   op->max_args == 1 ? "" : "s", op->usage, count);
+}
+
 tk_status tk_layout_call(const char *name, const tk_layout_value *args, int count,
                          tk_layout_value *out) {
     TK_NEED(name, out);
@@ -649,8 +659,7 @@ tk_status tk_layout_call(const char *name, const tk_layout_value *args, int coun
         const row *row = &rows[i];
         if (!is_named(row->op.names, name)) continue;
         if (count < row->op.min_args || count > row->op.max_args)
-            return tk_fail(TK_INVALID_ARGUMENT, "%d arguments: expected %s %s", count, name,
-                           row->op.usage);
+            return fail_count(&row->op, name, count);
         tk_status status = row->call(row->to, args, count, out);
         if (status == TK_OK) status = check_result(out);
         return status == TK_OK ? TK_OK : tk_fail_within(status, "%s", name);

@@ -119,8 +119,7 @@ static tk_status cut(const tk_layout *zipped, const tk_tuple *coord, bool keep_t
 
 tk_status tk_layout_local_tile(const tk_layout *layout, const tk_tiler *tiler,
                                const tk_tuple *coord, tk_layout *out, tk_tuple *out_offset) {
-    TK_NEED(out);
-    TK_TRY(tk_check_tuple(coord, "coord"));
+    TK_NEED(layout, tiler, coord, out);
     tk_layout zipped;
     TK_TRY(tk_layout_zipped_divide(layout, tiler, &zipped));
     return cut(&zipped, coord, true, out, out_offset);
@@ -157,7 +156,7 @@ static tk_status place_thread(const tk_layout *threads, int64_t index, tk_tuple 
 
 tk_status tk_layout_local_partition(const tk_layout *layout, const tk_layout *threads,
                                     int64_t index, tk_layout *out, tk_tuple *out_offset) {
-    TK_NEED(out);
+    TK_NEED(layout, threads, out);
     TK_TRY(tk_check_layout(threads, "threads"));
     tk_tuple place, shape, each;
     tk_tiler tiler;
@@ -174,7 +173,7 @@ tk_status tk_layout_local_partition(const tk_layout *layout, const tk_layout *th
 
 tk_status tk_layout_make_tv(const tk_layout *threads, const tk_layout *values, tk_tuple *out_tile,
                             tk_layout *out_tv) {
-    TK_NEED(out_tv, out_tile);
+    TK_NEED(threads, values, out_tv, out_tile);
     tk_layout product, inverse, pairs;
     tk_term thread_count, value_count, whole;
     tk_tuple shape;

@@ -257,7 +257,7 @@ static void test_eval_data(void **state) {
         "--out", in_folder("apart"), "--layers", "1", "--heads", "2", "--dim", "16", "--context",
         "16", "--steps", "2", "--threads", "1");
     assert_code(&result, 0);
-    assert_says(result.out, "4000 bytes of 1 files to learn from, 1000 held out");
+    assert_says(result.out, "4000 bytes of 1 file to learn from, 1000 held out");
 }
 
 static void test_info(void **state) {

@@ -111,10 +111,8 @@ static void layouts(void **state) {
     gives_status(tk_layout_blocked_product(P(&layout), P(&layout), P(&out_layout)));
     gives_status(tk_layout_raked_product(P(&layout), P(&layout), P(&out_layout)));
     gives_status(tk_layout_tile_to_shape(P(&layout), P(&tuple), NULL, P(&out_layout)));
-    gives_status(
-        tk_layout_local_tile(P(&layout), P(&layout), P(&tuple), P(&out_layout), P(&out_tuple)));
-    gives_status(
-        tk_layout_local_partition(P(&layout), P(&layout), 1, P(&out_layout), P(&out_tuple)));
+    gives_status(tk_layout_local_tile(P(&layout), P(&layout), P(&tuple), P(&out_layout), NULL));
+    gives_status(tk_layout_local_partition(P(&layout), P(&layout), 1, P(&out_layout), NULL));
     gives_status(tk_layout_make_tv(P(&layout), P(&layout), P(&out_tuple), P(&out_layout)));
     assert_false(tk_layout_equal(&layout, NULL));
     assert_int_equal(tk_layout_rank(NULL), 0);
