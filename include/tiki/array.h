@@ -197,7 +197,8 @@ TK_API void tk_text_free(char *text);
 
 /* The expression as text, one node a line, operands before their users; arrays with memory and
  * placeholders are inputs %a0, %a1, ... in order of appearance. docs/graph-text.md is the format.
- * The caller frees the text with tk_text_free. */
+ * An evaluated array is an input, nothing more: print before evaluating. The caller frees the text
+ * with tk_text_free. */
 TK_API tk_status tk_graph_print(const tk_array *outputs, size_t count, char **out_text);
 
 /* Rebuilds what tk_graph_print wrote: appends the outputs to `outputs`. `inputs` stand for %a0,

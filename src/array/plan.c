@@ -321,7 +321,7 @@ static void finish_segment(tk_plan *plan, tk_status status) {
         status = tk_fail(TK_INDEX_ERROR,
                          "%s: index %lld is out of range for an axis of length %lld (at position "
                          "%lld of the indices)",
-                         tk_op_name(plan->fault_op), (long long)plan->fault.index,
+                         tk_op_title(plan->fault_op), (long long)plan->fault.index,
                          (long long)plan->fault.length, (long long)plan->fault.position);
         note_failure(plan, status);
     }

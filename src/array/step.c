@@ -115,15 +115,15 @@ static tk_status call_body(tk_plan *plan, tk_entry *entry, tk_body body, tk_stri
     TK_TRY(body(&call));
     note_fault(plan, &fault, call.op);
     if (!plan->nan_trap) return TK_OK;
-    return tk_nan_check(tk_op_name(call.op), call.n_inputs, views, call.n_outputs, outputs);
+    return tk_nan_check(tk_op_title(call.op), call.n_inputs, views, call.n_outputs, outputs);
 }
 
 static tk_status step_body(tk_plan *plan, tk_entry *entry) {
     const tk_executor *executor = plan->context->executor;
     tk_body body = executor->bodies[entry->node->op];
     if (!body)
-        return tk_fail(TK_UNSUPPORTED, "%s has no kernel on %s", tk_op_name((tk_op)entry->node->op),
-                       executor->name);
+        return tk_fail(TK_UNSUPPORTED, "%s has no kernel on %s",
+                       tk_op_title((tk_op)entry->node->op), executor->name);
     TK_TRY(allocate_outputs(plan, entry, executor));
     tk_strided few[8];
     size_t n_views = entry->n_inputs + entry->node->n_outputs;

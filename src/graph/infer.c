@@ -99,7 +99,7 @@ tk_status tk_infer_run(tk_infer *infer, tk_op op, size_t n_inputs, tk_node *cons
 tk_status tk_infer_need(const tk_infer *infer, size_t low, size_t high) {
     if (infer->n_inputs >= low && infer->n_inputs <= high) return TK_OK;
     return tk_fail(TK_INVALID_ARGUMENT, "%s: %zu operands given, expected %zu%s",
-                   tk_op_name(infer->op), infer->n_inputs, low, low == high ? "" : " or more");
+                   tk_op_title(infer->op), infer->n_inputs, low, low == high ? "" : " or more");
 }
 
 void tk_infer_like(tk_infer *infer, const tk_node *node) {
@@ -110,7 +110,7 @@ void tk_infer_like(tk_infer *infer, const tk_node *node) {
 tk_status tk_infer_list(tk_infer *infer, tk_list list) {
     if (list.count > TK_MAX_RANK)
         return tk_fail(TK_SHAPE_ERROR, "%s: %lld axes given, at most %d are supported",
-                       tk_op_name(infer->op), (long long)list.count, TK_MAX_RANK);
+                       tk_op_title(infer->op), (long long)list.count, TK_MAX_RANK);
     infer->rank = (int)list.count;
     if (list.count) memcpy(infer->shape, list.items, (size_t)list.count * sizeof *infer->shape);
     return TK_OK;
@@ -118,14 +118,14 @@ tk_status tk_infer_list(tk_infer *infer, tk_list list) {
 
 tk_status tk_infer_axis(const tk_infer *infer, int64_t axis, int rank) {
     if (axis >= 0 && axis < rank) return TK_OK;
-    return tk_fail(TK_AXIS_ERROR, "%s: axis %lld of an array of rank %d", tk_op_name(infer->op),
+    return tk_fail(TK_AXIS_ERROR, "%s: axis %lld of an array of rank %d", tk_op_title(infer->op),
                    (long long)axis, rank);
 }
 
 static tk_status need_count(const tk_infer *infer, const char *what, int64_t given,
                             int64_t expected) {
     if (given == expected) return TK_OK;
-    return tk_fail(TK_SHAPE_ERROR, "%s: %s has %lld entries, expected %lld", tk_op_name(infer->op),
+    return tk_fail(TK_SHAPE_ERROR, "%s: %s has %lld entries, expected %lld", tk_op_title(infer->op),
                    what, (long long)given, (long long)expected);
 }
 
@@ -199,7 +199,7 @@ tk_status tk_shape_same(tk_infer *infer) {
     for (size_t i = 1; i < infer->n_inputs; i++)
         if (!tk_shape_equal(infer->inputs[0], infer->inputs[i]))
             return tk_fail(TK_SHAPE_ERROR, "%s: operands are %s and %s, expected one shape",
-                           tk_op_name(infer->op), tk_text_node(infer->inputs[0]),
+                           tk_op_title(infer->op), tk_text_node(infer->inputs[0]),
                            tk_text_node(infer->inputs[i]));
     const tk_record record = tk_op_of(infer->op)->record;
     if (record == TK_RECORD_reduce) {
@@ -212,7 +212,7 @@ tk_status tk_shape_same(tk_infer *infer) {
         const tk_attrs_partition *at = infer->attrs;
         if (at->kth < 0 || at->kth >= infer->inputs[0]->shape[at->axis])
             return tk_fail(TK_INVALID_ARGUMENT, "%s: kth %lld of an axis of length %lld",
-                           tk_op_name(infer->op), (long long)at->kth,
+                           tk_op_title(infer->op), (long long)at->kth,
                            (long long)infer->inputs[0]->shape[at->axis]);
     }
     tk_infer_like(infer, infer->inputs[0]);
@@ -246,7 +246,7 @@ tk_status tk_infer_axes(const tk_infer *infer, tk_list axes) {
         TK_TRY(tk_infer_axis(infer, axes.items[i], infer->rank));
         if (i && axes.items[i] <= axes.items[i - 1])
             return tk_fail(TK_AXIS_ERROR, "%s: axis %lld is given twice or out of order",
-                           tk_op_name(infer->op), (long long)axes.items[i]);
+                           tk_op_title(infer->op), (long long)axes.items[i]);
     }
     return TK_OK;
 }
@@ -255,7 +255,7 @@ static tk_status reduce_one(tk_infer *infer, int64_t axis, bool needs_elements) 
     if (needs_elements && infer->shape[axis] == 0)
         return tk_fail(TK_SHAPE_ERROR,
                        "%s: axis %lld of %s is empty and the reduction has no identity",
-                       tk_op_name(infer->op), (long long)axis, tk_text_node(infer->inputs[0]));
+                       tk_op_title(infer->op), (long long)axis, tk_text_node(infer->inputs[0]));
     infer->shape[axis] = 1;
     return TK_OK;
 }
@@ -366,7 +366,7 @@ static tk_status check_box(const tk_infer *infer, tk_list start, tk_list step,
             return tk_fail(
                 TK_SHAPE_ERROR,
                 "%s: axis %d: %lld elements from %lld by %lld leave an axis of length %lld",
-                tk_op_name(infer->op), i, (long long)counts[i], (long long)start.items[i],
+                tk_op_title(infer->op), i, (long long)counts[i], (long long)start.items[i],
                 (long long)step.items[i], (long long)in->shape[i]);
     return TK_OK;
 }

@@ -9,14 +9,14 @@
 tk_status tk_infer_mode(const tk_infer *infer, int64_t mode) {
     if (mode >= 0 && mode < TK_MODE_COUNT) return TK_OK;
     return tk_fail(TK_INVALID_ARGUMENT, "%s: mode %lld is none of set, add, max, min, prod",
-                   tk_op_name(infer->op), (long long)mode);
+                   tk_op_title(infer->op), (long long)mode);
 }
 
 static tk_status need_index(const tk_infer *infer, size_t operand) {
     const tk_node *index = infer->inputs[operand];
     if (tk_dtype_is_integer((tk_dtype)index->dtype)) return TK_OK;
     return tk_fail(TK_DTYPE_ERROR, "%s: indices are %s, expected an integer dtype",
-                   tk_op_name(infer->op), tk_text_node(index));
+                   tk_op_title(infer->op), tk_text_node(index));
 }
 
 /* Operands first .. first+count-1 are integer arrays of one shape. */
@@ -25,7 +25,7 @@ static tk_status need_indices(const tk_infer *infer, size_t first, size_t count)
         TK_TRY(need_index(infer, i));
         if (!tk_shape_equal(infer->inputs[first], infer->inputs[i]))
             return tk_fail(TK_SHAPE_ERROR, "%s: indices are %s and %s, expected one shape",
-                           tk_op_name(infer->op), tk_text_node(infer->inputs[first]),
+                           tk_op_title(infer->op), tk_text_node(infer->inputs[first]),
                            tk_text_node(infer->inputs[i]));
     }
     return TK_OK;
@@ -36,7 +36,7 @@ static tk_status need_distinct_axes(const tk_infer *infer, tk_list axes, int ran
     for (int64_t i = 0; i < axes.count; i++) {
         TK_TRY(tk_infer_axis(infer, axes.items[i], rank));
         if (seen >> axes.items[i] & 1)
-            return tk_fail(TK_AXIS_ERROR, "%s: axis %lld is given twice", tk_op_name(infer->op),
+            return tk_fail(TK_AXIS_ERROR, "%s: axis %lld is given twice", tk_op_title(infer->op),
                            (long long)axes.items[i]);
         seen |= 1u << axes.items[i];
     }
@@ -49,22 +49,22 @@ tk_status tk_shape_gather(tk_infer *infer) {
     TK_TRY(tk_infer_need(infer, 2, SIZE_MAX));
     const tk_node *a = infer->inputs[0], *index = infer->inputs[1];
     if (attrs->axes.count != (int64_t)infer->n_inputs - 1 || attrs->slice_sizes.count != a->rank)
-        return tk_fail(
-            TK_SHAPE_ERROR,
-            "gather: %zu index arrays, %lld axes and %lld slice sizes for %s, expected an axis an "
-            "index array and a size an axis",
-            infer->n_inputs - 1, (long long)attrs->axes.count, (long long)attrs->slice_sizes.count,
-            tk_text_node(a));
+        return tk_fail(TK_SHAPE_ERROR,
+                       "take/gather: %zu index arrays, %lld axes and %lld slice sizes for %s, "
+                       "expected an axis an "
+                       "index array and a size an axis",
+                       infer->n_inputs - 1, (long long)attrs->axes.count,
+                       (long long)attrs->slice_sizes.count, tk_text_node(a));
     TK_TRY(need_indices(infer, 1, infer->n_inputs - 1));
     TK_TRY(need_distinct_axes(infer, attrs->axes, a->rank));
     if (index->rank + a->rank > TK_MAX_RANK)
-        return tk_fail(TK_SHAPE_ERROR, "gather: indices %s into %s give more than %d axes",
+        return tk_fail(TK_SHAPE_ERROR, "take/gather: indices %s into %s give more than %d axes",
                        tk_text_node(index), tk_text_node(a), TK_MAX_RANK);
     tk_infer_like(infer, index);
     for (int i = 0; i < a->rank; i++) {
         int64_t size = attrs->slice_sizes.items[i];
         if (size < 0 || size > a->shape[i])
-            return tk_fail(TK_SHAPE_ERROR, "gather: slice size %lld on axis %d of %s",
+            return tk_fail(TK_SHAPE_ERROR, "take/gather: slice size %lld on axis %d of %s",
                            (long long)size, i, tk_text_node(a));
         infer->shape[infer->rank++] = size;
     }
@@ -149,13 +149,13 @@ static tk_status check_norm(const tk_infer *infer, const tk_attrs_norm *attrs, s
     size_t params = (size_t)(attrs->has_weight + attrs->has_bias);
     TK_TRY(tk_infer_need(infer, 1 + params + extra, 1 + params + extra));
     const tk_node *x = infer->inputs[0];
-    if (x->rank < 1) return tk_fail(TK_SHAPE_ERROR, "%s: x is a scalar", tk_op_name(infer->op));
+    if (x->rank < 1) return tk_fail(TK_SHAPE_ERROR, "%s: x is a scalar", tk_op_title(infer->op));
     for (size_t i = 1; i <= params; i++) {
         const tk_node *param = infer->inputs[i];
         if (param->rank != 1 || param->shape[0] != x->shape[x->rank - 1])
             return tk_fail(TK_SHAPE_ERROR,
                            "%s: x is %s and a parameter %s, expected the length of the last axis",
-                           tk_op_name(infer->op), tk_text_node(x), tk_text_node(param));
+                           tk_op_title(infer->op), tk_text_node(x), tk_text_node(param));
     }
     return TK_OK;
 }
@@ -175,11 +175,11 @@ static tk_status shape_norm_vjp(tk_infer *infer) {
     for (int i = 0; i < n_outputs; i++) {
         if (infer->inputs[i]->dtype != infer->inputs[0]->dtype ||
             dy->dtype != infer->inputs[0]->dtype)
-            return tk_fail(TK_DTYPE_ERROR, "%s: expected one dtype", tk_op_name(infer->op));
+            return tk_fail(TK_DTYPE_ERROR, "%s: expected one dtype", tk_op_title(infer->op));
         output_like(infer, i, infer->inputs[i]);
     }
     if (!tk_shape_equal(dy, infer->inputs[0]))
-        return tk_fail(TK_SHAPE_ERROR, "%s: x is %s and dy is %s", tk_op_name(infer->op),
+        return tk_fail(TK_SHAPE_ERROR, "%s: x is %s and dy is %s", tk_op_title(infer->op),
                        tk_text_node(infer->inputs[0]), tk_text_node(dy));
     return finish_outputs(infer, n_outputs);
 }

@@ -35,6 +35,30 @@ const tk_op_info tk_op_table[TK_OP_COUNT] = {
 #undef TK_OP
 };
 
+const char *tk_op_title(tk_op op) {
+    static const char *const titles[TK_OP_COUNT] = {
+        [TK_OP_gather] = "take/gather",
+        [TK_OP_gather_along] = "take_along_axis",
+        [TK_OP_scatter] = "scatter_nd",
+        [TK_OP_scatter_along] = "put_along_axis/scatter_add_along_axis",
+        [TK_OP_slice_by] = "slice",
+        [TK_OP_slice_set] = "slice_update",
+        [TK_OP_join] = "concatenate/stack",
+        [TK_OP_expand] = "broadcast_to",
+        [TK_OP_permute] = "transpose",
+        [TK_OP_reshape_to] = "reshape",
+        [TK_OP_pad_with] = "pad",
+        [TK_OP_bitcast] = "view",
+        [TK_OP_product] = "matmul",
+        [TK_OP_cross_entropy_fused] = "cross_entropy",
+        [TK_OP_rope_fused] = "rope",
+        [TK_OP_rms_norm_fused] = "rms_norm",
+        [TK_OP_layer_norm_fused] = "layer_norm",
+        [TK_OP_attention] = "scaled_dot_product_attention",
+    };
+    return titles[op] ? titles[op] : tk_op_name(op);
+}
+
 tk_status tk_op_find(const char *name, size_t length, tk_op *out_op) {
     for (int op = 0; op < TK_OP_COUNT; op++) {
         if (strlen(tk_op_table[op].name) == length && !memcmp(tk_op_table[op].name, name, length)) {

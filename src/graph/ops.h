@@ -82,6 +82,10 @@ extern const tk_op_info tk_op_table[TK_OP_COUNT];
 static inline const tk_op_info *tk_op_of(tk_op op) { return &tk_op_table[op]; }
 static inline const char *tk_op_name(tk_op op) { return tk_op_table[op].name; }
 
+/* What messages call it: the functions that a user calls, where the op's own name is none of them.
+ */
+const char *tk_op_title(tk_op op);
+
 /* Finds an op by name; TK_NOT_FOUND when there is none. */
 tk_status tk_op_find(const char *name, size_t length, tk_op *out_op);
 

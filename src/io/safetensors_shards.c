@@ -143,6 +143,9 @@ static tk_status load_folder(tk_context *context, const char *folder, tk_tree *t
     tk_status status = TK_OK;
     if (!index || !model)
         status = tk_io_no_memory(folder);
+    else if (stat(index, &info) != 0 && stat(model, &info) != 0)
+        status = tk_fail(TK_IO_ERROR, "%.400s: the folder has neither %s nor %s", folder,
+                         TK_SAFETENSORS_MODEL, TK_SAFETENSORS_INDEX);
     else if (stat(index, &info) == 0)
         status = load_index(context, index, tree, metadata);
     else

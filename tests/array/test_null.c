@@ -189,6 +189,10 @@ static void messages_name_op_and_argument(void **state) {
                                "stack: argument `arrays` is NULL");
     assert_int_equal(tk_format(f.x, NULL), TK_INVALID_ARGUMENT);
     assert_string_equal(tk_error_message(), "argument `out_text` is NULL");
+    int32_t far[1] = {5};
+    tk_array index = tk_from_data(f.context, far, TK_SHAPE(1), TK_INT32);
+    says(tk_take(f.x, index, 0), "take/gather: index 5 is out of range for an axis of length 2 (at "
+                                 "position 0 of the indices)");
     int argnum = 2;
     assert_int_equal(tk_grad(f.context, sum_of_first, NULL, &f.x, 1, &argnum, 1, &f.list),
                      TK_INVALID_ARGUMENT);

@@ -427,6 +427,8 @@ static void wrong_calls_are_refused(void **state) {
     assert_fails(tk_safetensors_load(ctx, NULL, tree, NULL), TK_INVALID_ARGUMENT, "path");
     assert_fails(tk_safetensors_load(ctx, in_folder("absent"), tree, NULL), TK_IO_ERROR,
                  "cannot open: No such file");
+    assert_fails(tk_safetensors_load(ctx, "examples", tree, NULL), TK_IO_ERROR,
+                 "neither model.safetensors nor model.safetensors.index.json");
     assert_fails(tk_safetensors_load(ctx, "/dev/null", tree, NULL), TK_IO_ERROR, "regular file");
     assert_fails(tk_safetensors_save(in_folder("no/such"), tree, NULL), TK_IO_ERROR, "no/such");
     tk_scope scope = tk_scope_open(ctx);
