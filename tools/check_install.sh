@@ -22,6 +22,9 @@ for header in "$build"/include/tiki/*.h; do
     [ -f "$root/include/tiki/$(basename "$header")" ] || fail "$(basename "$header") was not installed"
 done
 
+line=$(grep '^cc first.c .*PKG_CONFIG_PATH=DIR' README.md | sed "s|DIR/lib|$libdir|g; s|first|use_readme|g")
+[ -n "$line" ] || fail "README.md has no line that builds against an installed Tiki"
+
 cd "$stage"
 cat >use.c <<'EOT'
 #include <stdio.h>
@@ -37,6 +40,9 @@ int main(void) {
 }
 EOT
 cp use.c use.cpp
+cp use.c use_readme.c
+sh -euc "$line"
+./use_readme
 
 # shellcheck disable=SC2046
 cc -std=c17 use.c -o use_shared $(pkg-config --cflags --libs tiki) -Wl,-rpath,"$libdir"

@@ -45,5 +45,16 @@ for file in $sources; do
         bad=$((bad + 1))
     fi
 done
+# Pages of the documentation that headers, pages and the README speak of.
+# shellcheck disable=SC2086
+pages=$(printf '%s\n' "$texts" | grep -E '^(include/tiki/.*|README\.md|CONTRIBUTING\.md|docs/.*\.md)$' || true)
+for file in $pages; do
+    for page in $(grep -oE '\bdocs/[a-z0-9_/-]+\.md' "$file" | LC_ALL=C sort -u); do
+        if [ ! -f "$page" ]; then
+            echo "$file: $page is not there"
+            bad=$((bad + 1))
+        fi
+    done
+done
 echo "text: $(printf '%s\n' "$files" | wc -l) files, $bad breaches"
 [ "$bad" -eq 0 ]

@@ -1,0 +1,28 @@
+/* Every public header: `#include <tiki/tiki.h>`.
+ *
+ * For programs that do not care what they pull in; the single headers compile faster and say what a
+ * file needs. tools/check_headers.sh checks that none is missing here. */
+#ifndef TIKI_TIKI_H
+#define TIKI_TIKI_H
+
+#include "tiki/api.h"
+#include "tiki/array.h"
+#include "tiki/axes.h"
+#include "tiki/checkpoint.h"
+#include "tiki/dtype.h"
+#include "tiki/io.h"
+#include "tiki/layout.h"
+#include "tiki/layout_call.h"
+#include "tiki/layout_draw.h"
+#include "tiki/model.h"
+#include "tiki/nn.h"
+#include "tiki/ops.h"
+#include "tiki/optim.h"
+#include "tiki/runtime.h"
+#include "tiki/status.h"
+#include "tiki/train.h"
+#include "tiki/transforms.h"
+#include "tiki/tree.h"
+#include "tiki/version.h"
+
+#endif
