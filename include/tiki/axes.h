@@ -30,7 +30,8 @@ typedef tk_axes tk_shape;
 TK_API tk_axes tk_axes_of(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f,
                           int64_t g, int64_t h);
 
-/* A list from memory. More than TK_AXES_MAX items are kept as a count, and every op refuses it. */
+/* A list from memory. More than TK_AXES_MAX items are kept as a count, and every op refuses it;
+ * items that are NULL give such a list too. */
 TK_API tk_axes tk_axes_from(int64_t count, const int64_t *items);
 
 #define TK_TAKE8(a, b, c, d, e, f, g, h, ...) tk_axes_of(a, b, c, d, e, f, g, h)

@@ -19,8 +19,8 @@ typedef struct tk_call {
     tk_status status;
 } tk_call;
 
-/* Starts a call of the function `name` (static, for messages). `context` is NULL where operands tell
- * it. */
+/* Starts a call of the function `name` (static, for messages). `context` is NULL where operands
+ * tell it. */
 void tk_call_open(tk_call *call, const char *name, tk_context *context);
 
 /* A pointer that must not be NULL, with the argument's name. */

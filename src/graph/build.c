@@ -315,9 +315,11 @@ tk_axes tk_axes_of(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_
 }
 
 tk_axes tk_axes_from(int64_t count, const int64_t *items) {
-    if (!items) return tk_scalar_shape();
     tk_axes axes = {.count = count};
-    if (count > 0 && count <= TK_AXES_MAX) memcpy(axes.items, items, (size_t)count * sizeof *items);
+    if (!items && count > 0 && count <= TK_AXES_MAX)
+        axes.count = TK_AXES_MAX + 1;
+    else if (count > 0 && count <= TK_AXES_MAX)
+        memcpy(axes.items, items, (size_t)count * sizeof *items);
     return axes;
 }
 

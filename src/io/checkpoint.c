@@ -280,7 +280,8 @@ tk_status tk_checkpoint_begin(const char *folder, int64_t step,
                               tk_checkpoint_writer **out_checkpoint) {
     TK_NEED(folder, out_checkpoint);
     if (!folder[0])
-        return tk_fail(TK_INVALID_ARGUMENT, "tk_checkpoint_begin: the name of the folder is missing");
+        return tk_fail(TK_INVALID_ARGUMENT,
+                       "tk_checkpoint_begin: the name of the folder is missing");
     if (step < 0)
         return tk_fail(TK_INVALID_ARGUMENT,
                        "tk_checkpoint_begin: the step is %" PRId64 ", 0 or more expected", step);
