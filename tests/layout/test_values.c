@@ -394,7 +394,7 @@ static void limits(void **state) {
         {"composition", {"2:4611686018427387903", "2:3"}, "!overflow|64 bits"},
         {"make_identity_layout", {"((((((1))))))"}, "!overflow|levels"},
         {"no_such_operation", {"4:1"}, "!not found|no_such_operation"},
-        {"size", {"4:1", "4:1"}, "!invalid argument|arguments"},
+        {"size", {"4:1", "4:1"}, "!invalid argument|takes 1 argument"},
         {"coalesce", {"4"}, "!invalid argument|expected a layout"},
         {"coalesce", {"[4:1]"}, "!invalid argument|expected a layout"},
         {"get", {"(4,2):(1,4)", "2"}, "!axis error|2 modes"},
