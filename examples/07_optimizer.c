@@ -13,8 +13,9 @@ typedef struct data {
 static data make_data(tk_context *ctx) {
     float x[POINTS][2], y[POINTS];
     for (int i = 0; i < POINTS; i++) {
-        x[i][0] = (float)(i % 8 - 4);
-        x[i][1] = (float)(i / 8 - 4) + 0.5f;
+        int row = i / 8, column = i % 8;
+        x[i][0] = (float)(column - 4);
+        x[i][1] = (float)(row - 4) + 0.5f;
         y[i] = x[i][1] > x[i][0] / 2;
     }
     return (data){tk_from_data(ctx, x, TK_SHAPE(POINTS, 2), TK_FLOAT32),

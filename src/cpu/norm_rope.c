@@ -30,8 +30,8 @@ static void make_angles(const tk_rope_args *args, rope_job *job) {
     for (int64_t pair = 0; pair < pairs; pair++) {
         double step = frequency(args, pair) * args->scale;
         for (int64_t row = 0; row < args->offset_count * args->length; row++) {
-            double position =
-                (double)(row % args->length) + (double)args->offsets[row / args->length];
+            int64_t sequence = row / args->length;
+            double position = (double)(row % args->length) + (double)args->offsets[sequence];
             double angle = position * step;
             int64_t at = row * pairs + pair;
             if (args->dtype == TK_FLOAT64) {
