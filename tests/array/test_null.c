@@ -151,7 +151,7 @@ static void devices_and_names(void **state) {
     gives_nothing(tk_device_reset_peak(P(device)));
     gives_nothing(tk_device_clear_cache(P(device)));
     gives_status(tk_dtype_parse(P("f32"), P(&dtype)));
-    gives_nothing(tk_error_set(TK_IO_ERROR, P("%%")));
+    gives_nothing(tk_error_set(TK_IO_ERROR, P("%s"), "text"));
     close_fixture(&f);
 }
 
