@@ -27,6 +27,7 @@ tk_status tk_error_code(void) { return error_code; }
 
 tk_status tk_error_set(tk_status code, const char *format, ...) {
     if (code == TK_OK) return code;
+    if (!format) return tk_fail_again(code, "");
     char text[TK_ERROR_MESSAGE_BYTES];
     va_list arguments;
     va_start(arguments, format);
