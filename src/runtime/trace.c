@@ -128,12 +128,18 @@ static struct recorder *new_recorder(void) {
     return recorder;
 }
 
+/* Of an event that an earlier recording began nothing is kept. That is asked under the lock: a
+ * start sets its time before it empties the recorders, so what is older is refused here or emptied
+ * there. */
 static void record(const struct event *event) {
-    if (!tk_trace_on() || event->begin < atomic_load_explicit(&trace.begin, memory_order_relaxed))
-        return;
+    if (!tk_trace_on()) return;
     if (!mine) mine = new_recorder();
     if (!mine) return;
     pthread_mutex_lock(&mine->lock);
+    if (event->begin < atomic_load_explicit(&trace.begin, memory_order_relaxed)) {
+        pthread_mutex_unlock(&mine->lock);
+        return;
+    }
     if (mine->events.count >= TK_TRACE_MAX_EVENTS || !tk_vec_push(&mine->events, *event))
         mine->dropped++;
     pthread_mutex_unlock(&mine->lock);
@@ -305,8 +311,8 @@ static tk_status start_locked(const char *path) {
     if (path && !(trace.file = fopen(path, "w")))
         return tk_fail(TK_IO_ERROR, "trace file '%s': %s", path, strerror(errno));
     tk_strbuf_deinit(&trace.text);
-    clear_recorders();
     atomic_store(&trace.begin, tk_trace_clock());
+    clear_recorders();
     atomic_store(&tk_trace_recording, true);
     return TK_OK;
 }
