@@ -126,7 +126,9 @@ TK_API tk_array tk_from_data(tk_context *context, const void *data, tk_shape sha
 
 /* Wraps memory that stays where it is: `bytes` from `data` must hold the strided array (strides in
  * elements, NULL for row-major). release(owner) runs when no array needs it any more, at once if
- * this fails. The memory must not be written while arrays use it. */
+ * this fails: on the thread that let go last, which may be one that computes. It may use the
+ * library, but not wait for what is still being computed (TK_INVALID_ARGUMENT). The memory must not
+ * be written while arrays use it. */
 TK_API tk_array tk_from_memory(tk_context *context, void *data, size_t bytes, tk_shape shape,
                                const int64_t *strides, tk_dtype dtype, void (*release)(void *owner),
                                void *owner);

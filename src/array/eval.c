@@ -2,7 +2,11 @@
  *
  * A caller who waits anyway computes on its own thread when the stream is idle. Two evaluations
  * that share nodes: the later one queues behind the earlier, and it is submitted only after the
- * earlier has its place, so it never waits for something that is queued behind it. */
+ * earlier has its place, so it never waits for something that is queued behind it.
+ *
+ * A user's function that an evaluation calls (it releases memory, or asks whether to go on) may
+ * evaluate in its turn: at once on its thread, whatever the streams do, since its stream would wait
+ * for it. It cannot have what is still being computed: that is an error. */
 #define _POSIX_C_SOURCE 200809L
 #include <time.h>
 
@@ -51,11 +55,21 @@ static void fail_rest(tk_plan *plan, size_t first, tk_status status) {
     for (size_t i = first; i < count; i++) tk_plan_run_segment(&plan->segments.items[i]);
 }
 
+static void run_here(tk_plan *plan) {
+    mark_submitted(plan);
+    for (size_t i = 0, count = plan->segments.count; i < count; i++)
+        tk_plan_run_segment(&plan->segments.items[i]);
+}
+
 /* Without the lock; the caller holds a reference to the plan. */
 static void submit(tk_plan *plan, bool inline_allowed) {
     tk_status status = TK_OK;
     size_t queued = 0, count = plan->segments.count;
     bool ran = false;
+    if (inline_allowed && tk_stream_is_in_task()) {
+        run_here(plan);
+        return;
+    }
     if (inline_allowed && count == 1 && plan->awaited.count == 0) {
         tk_stream *stream = plan->context->streams.items[plan->segments.items[0].stream];
         status = tk_stream_run_inline_if_idle(stream, tk_plan_run_segment, &plan->segments.items[0],
@@ -84,11 +98,13 @@ static void wait_a_while(tk_context *context) {
     pthread_cond_timedwait(&context->changed, &context->graph.lock, &until);
 }
 
-static bool all_done(const tk_plan *plan) {
-    bool done = plan->done;
+static bool awaited_done(const tk_plan *plan) {
+    bool done = true;
     for (size_t i = 0; i < plan->awaited.count; i++) done &= plan->awaited.items[i]->done;
     return done;
 }
+
+static bool all_done(const tk_plan *plan) { return plan->done && awaited_done(plan); }
 
 static void cancel(tk_plan *plan) {
     atomic_store(&plan->cancelled, true);
@@ -159,6 +175,20 @@ static void keep_unevaluated(tk_node_vec *roots) {
     roots->count = kept;
 }
 
+/* Plans what a caller waits for, who may be in a task. Needs the lock. */
+static tk_status make_plan(tk_context *context, tk_node_vec *roots, bool waits,
+                           tk_plan **out_plan) {
+    TK_TRY(tk_plan_new(context, roots->count, roots->items, out_plan));
+    tk_plan *plan = *out_plan;
+    if (!plan || !waits || !tk_stream_is_in_task() || awaited_done(plan)) return TK_OK;
+    *out_plan = NULL;
+    tk_status status = tk_fail(TK_INVALID_ARGUMENT,
+                               "a function called by an evaluation cannot wait for values that are "
+                               "still being computed");
+    tk_plan_abandon(plan, status);
+    return status;
+}
+
 /* Plans and submits. *out_plan, with a reference for the caller, is NULL when all is evaluated. */
 static tk_status start(tk_context *context, tk_node_vec *roots, const tk_wait *wait,
                        bool inline_allowed, tk_plan **out_plan) {
@@ -167,7 +197,7 @@ static tk_status start(tk_context *context, tk_node_vec *roots, const tk_wait *w
     tk_status status = take_faults(roots);
     keep_unevaluated(roots);
     if (status == TK_OK && roots->count)
-        status = tk_plan_new(context, roots->count, roots->items, out_plan);
+        status = make_plan(context, roots, inline_allowed, out_plan);
     tk_plan *plan = *out_plan;
     if (plan) {
         plan->wait = wait;
@@ -250,6 +280,9 @@ tk_status tk_async_eval(const tk_array *arrays, size_t count) {
 tk_status tk_synchronize(tk_context *context) {
     TK_NEED(context);
     TK_TRY(tk_context_check(context));
+    if (tk_stream_is_in_task())
+        return tk_fail(TK_INVALID_ARGUMENT,
+                       "a function called by an evaluation cannot wait for all evaluations");
     tk_graph_lock(&context->graph);
     while (context->running) pthread_cond_wait(&context->changed, &context->graph.lock);
     tk_graph_unlock(&context->graph);

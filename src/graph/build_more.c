@@ -45,8 +45,8 @@ tk_node *tkb_diagonal(tk_builder *b, tk_node *a, int64_t offset, int64_t axis1, 
 
 /* A vector on a diagonal: each row's element where the column is the row's plus k. */
 static tk_node *matrix_of(tk_builder *b, tk_node *a, int64_t k) {
-    int64_t apart = k < 0 ? -k : k, size = a->shape[0] + apart;
-    if (k == INT64_MIN || size < apart)
+    int64_t apart = k == INT64_MIN ? INT64_MAX : k < 0 ? -k : k, size;
+    if (tk_add_overflow_i64(a->shape[0], apart, &size))
         return tkb_fail(b, tk_fail(TK_OVERFLOW, "diag: a matrix with diagonal %lld is too large",
                                    (long long)k));
     tk_node *zero = tkb_zero(b, (tk_dtype)a->dtype);
@@ -124,16 +124,17 @@ static tk_node *gather_axes(tk_builder *b, tk_node *a, const tk_axes *axes) {
     bool reduced[TK_MAX_RANK] = {false};
     for (int64_t i = 0; i < axes->count; i++) reduced[axes->items[i]] = true;
     tk_shape shape = {.count = 0};
-    int64_t length = 1;
+    int64_t lengths[TK_MAX_RANK], length;
     for (int i = 0; i < a->rank; i++) {
         if (reduced[i]) continue;
         shape.items[shape.count++] = a->shape[i];
         order.items[order.count++] = i;
     }
     for (int64_t i = 0; i < axes->count; i++) {
-        length *= a->shape[axes->items[i]];
+        lengths[i] = a->shape[axes->items[i]];
         order.items[order.count++] = axes->items[i];
     }
+    TKB_TRY(b, tk_length_product("median", axes->count, lengths, &length));
     shape.items[shape.count++] = length;
     return tkb_reshape(b, tkb_permute(b, a, &order), shape);
 }
@@ -157,7 +158,19 @@ tk_node *tkb_median(tk_builder *b, tk_node *a, tk_axes axes, bool keepdims) {
                                    tk_text_node(a)));
     tk_node *middle = tkb_range(b, sorted, last, (length - 1) / 2, length / 2 + 1);
     middle = tkb_mean(b, middle, TK_AXES(-1), false);
+    tk_axes end = TK_AXES(last); /* a NaN is sorted there, and wins */
+    tk_node *largest = tkb_drop_axes(b, tkb_range(b, sorted, last, length - 1, length), &end);
+    middle = tkb_where(b, tkb_isnan(b, largest), largest, middle);
     return keepdims ? tkb_reshape(b, middle, kept) : middle;
+}
+
+/* Whether an element comes before where a value belongs; NaN is the largest, as in sort. */
+static tk_node *is_before(tk_builder *b, tk_node *element, tk_node *value, bool right) {
+    tk_node *before = right ? tkb_less_equal(b, element, value) : tkb_less(b, element, value);
+    if (!tk_dtype_is_inexact((tk_dtype)value->dtype)) return before;
+    tk_node *is_last = tkb_isnan(b, value);
+    if (!right) is_last = tkb_logical_and(b, is_last, tkb_logical_not(b, tkb_isnan(b, element)));
+    return tkb_logical_or(b, before, is_last);
 }
 
 /* Binary search without branches: the answer grows by falling powers of two while the element
@@ -179,8 +192,7 @@ tk_node *tkb_searchsorted(tk_builder *b, tk_node *a, tk_node *values, bool right
         tk_node *inside = tkb_less_equal(b, next, tkb_const_int(b, dtype, length));
         tk_node *at = tkb_minimum(b, next, tkb_const_int(b, dtype, length));
         tk_node *element = tkb_take(b, both[0], tkb_subtract(b, at, tkb_const_int(b, dtype, 1)), 0);
-        tk_node *below =
-            right ? tkb_less_equal(b, element, both[1]) : tkb_less(b, element, both[1]);
+        tk_node *below = is_before(b, element, both[1], right);
         found = tkb_where(b, tkb_logical_and(b, inside, below), next, found);
     }
     return tkb_astype(b, found, TK_UINT32);

@@ -114,12 +114,18 @@ static tk_status check_computes(const tk_stream *stream) {
 /* ---- running tasks ----------------------------------------------------------------------------
  */
 
+static _Thread_local int tasks_here;
+
+bool tk_stream_is_in_task(void) { return tasks_here > 0; }
+
 static tk_status run_task(tk_stream *stream, uint64_t ticket, tk_task task, void *arg,
                           uint64_t flow) {
     int64_t begin = tk_trace_begin();
     tk_trace_flow_end(flow, "submit");
     tk_device *device = stream->device;
+    tasks_here++;
     tk_status status = device->driver->run(device->state, task, arg);
+    tasks_here--;
     tk_trace_end(begin, "stream", "task", "%s, ticket %llu", device->name,
                  (unsigned long long)ticket);
     return status;

@@ -55,6 +55,9 @@ tk_status tk_stream_wait(tk_stream *stream, const tk_wait *wait);
 /* The event of all tasks submitted so far. */
 tk_event tk_stream_record(tk_stream *stream);
 
+/* Whether this thread is in a task of any stream; what it would wait for may then wait for it. */
+bool tk_stream_is_in_task(void);
+
 /* Tasks submitted and not done, the running one included. */
 int64_t tk_stream_pending(tk_stream *stream);
 

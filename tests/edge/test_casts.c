@@ -149,7 +149,7 @@ static void every_pair_of_dtypes(void **state) {
             check_pair(*state, (tk_dtype)from, (tk_dtype)to);
 }
 
-/* Report 91: every bit pattern of the half types goes to float32 and back unchanged. */
+/* Every bit pattern of the half types goes to float32 and back unchanged. */
 static void half_patterns_survive(void **state) {
     tk_context *ctx = *state;
     static const tk_dtype halves[] = {TK_FLOAT16, TK_BFLOAT16};

@@ -105,7 +105,7 @@ static void moves_of_nothing(void **state) {
     CHECK_EMPTY(tk_eye(ctx, 0, 5, 0, TK_FLOAT32), TK_FLOAT32, TK_SHAPE(0, 5));
 }
 
-/* Report 15: padding an empty axis, and by nothing. */
+/* Padding an empty axis, and by nothing. */
 static void padding_of_nothing(void **state) {
     tk_context *ctx = *state;
     tk_array x = tk_zeros(ctx, TK_SHAPE(0), TK_FLOAT32), seven = tk_scalar(ctx, 7);
@@ -146,7 +146,7 @@ static void indexing_nothing(void **state) {
     assert_int_equal(tk_eval(tk_take_along_axis(empty, at, 0)), TK_INDEX_ERROR);
 }
 
-/* Reports 71, 95: layers and attention over an empty batch, no queries, no keys. */
+/* Layers and attention over an empty batch, no queries, no keys. */
 static void layers_over_nothing(void **state) {
     tk_context *ctx = *state;
     tk_array x = tk_zeros(ctx, TK_SHAPE(0, 4), TK_FLOAT32),

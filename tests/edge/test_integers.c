@@ -118,7 +118,7 @@ static void check_binary(tk_context *ctx, const binary_case *c, tk_dtype dtype) 
     tk_scope_close(scope);
 }
 
-/* Report 3: division and remainder round to minus infinity; by 0 gives 0; the rest wraps. */
+/* Division and remainder round to minus infinity; by 0 gives 0; the rest wraps. */
 static void binary_ops_by_wide_arithmetic(void **state) {
     for (size_t i = 0; i < sizeof binaries / sizeof binaries[0]; i++)
         EACH_INTEGER(d) check_binary(*state, &binaries[i], integers[d]);
@@ -160,7 +160,7 @@ static void single_values_wrap(void **state) {
     }
 }
 
-/* Report 25: sums and products of narrow integers; the dtype does not depend on the length. */
+/* Sums and products of narrow integers; the dtype does not depend on the length. */
 static void sums_and_products_of_narrow_integers(void **state) {
     tk_context *ctx = *state;
     tk_array ones = tk_ones(ctx, TK_SHAPE(1024), TK_UINT8);
@@ -181,7 +181,7 @@ static void sums_and_products_of_narrow_integers(void **state) {
     CHECK(tk_matmul(wide, wide), TK_INT16, TK_SHAPE(2, 2), -31616, -31616, -31616, -31616);
 }
 
-/* Report 3: floats of mixed signs, half types included (report 29). */
+/* Floats of mixed signs, half types included. */
 static void float_division_follows_the_divisor(void **state) {
     tk_context *ctx = *state;
     static const tk_dtype dtypes[] = {TK_FLOAT16, TK_BFLOAT16, TK_FLOAT32, TK_FLOAT64};
@@ -230,7 +230,7 @@ static void truth_values_compute_modulo_two(void **state) {
     CHECK_ERROR(tk_negative(a), TK_DTYPE_ERROR, "negative");
 }
 
-/* Report 9: ranges at the edges of the integer dtypes. */
+/* Ranges at the edges of the integer dtypes. */
 static void ranges_of_large_numbers(void **state) {
     tk_context *ctx = *state;
     double far = 0x1p40;

@@ -25,7 +25,7 @@ static tk_array ramp_with(tk_context *ctx, tk_dtype dtype, int64_t count, int64_
     return row(ctx, dtype, count, values);
 }
 
-/* Report 7: extremes that lose a NaN. */
+/* Extremes that lose a NaN. */
 static void extremes_of_two_give_nan(void **state) {
     tk_context *ctx = *state;
     EACH_FLOAT(d) {
@@ -39,7 +39,7 @@ static void extremes_of_two_give_nan(void **state) {
     }
 }
 
-/* Report 7 again, for reductions: every position of lengths around the width of vectors. */
+/* Reductions too: every position of lengths around the width of vectors. */
 static void extremes_of_many_give_nan(void **state) {
     tk_context *ctx = *state;
     EACH_FLOAT(d) for (int64_t count = 1; count < 70; count += 1 + count / 4) {
@@ -117,7 +117,7 @@ static void sorting_puts_nan_last_and_is_stable(void **state) {
     }
 }
 
-/* Report 17: sorts and row reductions of reversed views. */
+/* Sorts and row reductions of reversed views. */
 static void reversed_views_sort_and_reduce(void **state) {
     tk_context *ctx = *state;
     double values[130];
@@ -142,6 +142,30 @@ static void reversed_views_sort_and_reduce(void **state) {
                              false),
               TK_BOOL, TK_SCALAR, 1);
         tk_scope_close(scope);
+    }
+}
+
+/* The median of what holds a NaN is NaN. */
+static void medians_give_nan(void **state) {
+    tk_context *ctx = *state;
+    EACH_FLOAT(d) {
+        tk_array x = ROW(ctx, floats[d], 1, NOT, 0), y = ROW(ctx, floats[d], 1, 2, NOT, 4);
+        CHECK(tk_median(x, TK_ALL_AXES, false), floats[d], TK_SCALAR, NOT);
+        CHECK(tk_median(y, TK_AXES(0), true), floats[d], TK_SHAPE(1), NOT);
+        tk_array rows[] = {ROW(ctx, floats[d], 3, NOT), ROW(ctx, floats[d], 3, 5)};
+        CHECK(tk_median(tk_stack(rows, 2, 0), TK_AXES(1), false), floats[d], TK_SHAPE(2), NOT, 4);
+        CHECK(tk_median(ROW(ctx, floats[d], INF, -INF, 2), TK_ALL_AXES, false), floats[d],
+              TK_SCALAR, 2);
+    }
+}
+
+static void searches_put_nan_last(void **state) {
+    tk_context *ctx = *state;
+    EACH_FLOAT(d) {
+        tk_array x = ROW(ctx, floats[d], -INF, 1, 1, INF, NOT, NOT);
+        tk_array at = ROW(ctx, floats[d], NOT, 1, INF, -INF);
+        CHECK(tk_searchsorted(x, at, false), TK_UINT32, TK_SHAPE(4), 4, 1, 3, 0);
+        CHECK(tk_searchsorted(x, at, true), TK_UINT32, TK_SHAPE(4), 6, 3, 4, 1);
     }
 }
 
@@ -171,7 +195,7 @@ static tk_array pair(tk_context *ctx, float re, float im) {
     return tk_from_data(ctx, (float[]){re, im}, TK_SCALAR, TK_COMPLEX64);
 }
 
-/* Report 7, complex: the order is lexicographic, NaN in either part wins. */
+/* Complex numbers: the order is lexicographic, NaN in either part wins. */
 static void complex_order_is_lexicographic(void **state) {
     tk_context *ctx = *state;
     tk_array a = pair(ctx, 1, 2), b = pair(ctx, 1, 3), nan = pair(ctx, 5, (float)NOT);
@@ -186,7 +210,7 @@ static void complex_order_is_lexicographic(void **state) {
     CHECK(tk_argsort(tk_stack(all, 3, 0), 0), TK_UINT32, TK_SHAPE(3), 0, 2, 1);
 }
 
-/* Report 1: -0.0 counts as true. Lengths that fill vectors and do not. */
+/* -0.0 counts as true. Lengths that fill vectors and do not. */
 static void negative_zero_is_false(void **state) {
     tk_context *ctx = *state;
     EACH_FLOAT(d) for (int64_t count = 2; count <= 70; count += 68) {
@@ -227,7 +251,7 @@ static void zeros_keep_their_sign(void **state) {
     }
 }
 
-/* Report 43: the sign, the modulus and the copy of a sign at the edges. */
+/* The sign, the modulus and the copy of a sign at the edges. */
 static void signs_at_the_edges(void **state) {
     tk_context *ctx = *state;
     EACH_FLOAT(d) {
@@ -250,6 +274,8 @@ int main(void) {
         TEST(integer_limits_are_ordered),
         TEST(sorting_puts_nan_last_and_is_stable),
         TEST(reversed_views_sort_and_reduce),
+        TEST(medians_give_nan),
+        TEST(searches_put_nan_last),
         TEST(clipping_passes_nan),
         TEST(running_extremes_keep_nan),
         TEST(complex_order_is_lexicographic),
