@@ -10,6 +10,8 @@
  * time, and the caller opens `turn` before it looks at `asleep`; both are sequentially consistent,
  * so one of them sees the other and no wake-up is lost. The caller's sleep works the same way.
  *
+ * A worker that wakes up on the caller's processor leaves it (placement.h).
+ *
  * `loop_lock` is held by whoever runs a loop or changes the threads. A fork does not wait for it
  * (the loop may be long, or need a lock that the forking thread holds); the child makes the locks
  * anew. */
@@ -24,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/placement.h"
 #include "base/thread.h"
 
 #define SPIN_NANOSECONDS 50000
@@ -55,6 +58,7 @@ static struct {
     _Atomic bool spins;
     _Atomic int threads; /* 0: not decided yet */
     _Atomic bool stopping;
+    _Atomic int caller_processor;
     _Alignas(128) _Atomic int finished; /* parts of this loop that workers are done with */
     _Atomic bool caller_asleep;
     pthread_mutex_t done_lock;
@@ -157,6 +161,7 @@ static void *worker_main(void *argument) {
             spin = (struct spin){0};
         } else if (!spin_on(&spin)) {
             sleep_on_seat(seat);
+            if (atomic_load(&pool.spins)) tk_placement_leave(atomic_load(&pool.caller_processor));
             spin = (struct spin){0};
         }
     }
@@ -255,6 +260,7 @@ bool tk_pool_inside(void) { return inside; }
  */
 
 static void open_seats(int parts) {
+    atomic_store(&pool.caller_processor, tk_placement_current());
     uint64_t open = 2 * ++pool.loops;
     atomic_store(&pool.finished, 0);
     for (int part = 1; part < parts; part++) {

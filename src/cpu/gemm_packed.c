@@ -62,7 +62,8 @@ typedef struct packed_job {
     const tk_gemm_one *product;
     const tk_gemm_kernels *kernels;
     bool pack_b, pack_a;
-    float *b_panels; /* BLOCK_N / columns panels of BLOCK_K rows, or NULL */
+    float *b_panels; /* up to BLOCK_N / columns panels of `depth` rows, or NULL */
+    int64_t depth;   /* the deepest block of k */
     int64_t k_begin, k_count;
     float beta; /* of this block of k */
 } packed_job;
@@ -99,7 +100,7 @@ static void row_of_tiles(const packed_job *job, int64_t row, int rows, int64_t c
     const float *b = (const float *)product->b + job->k_begin * product->b_row + column;
     int64_t j = 0;
     for (; j + width <= columns; j += width) {
-        const float *panel = job->pack_b ? job->b_panels + j * BLOCK_K : b + j;
+        const float *panel = job->pack_b ? job->b_panels + j * job->depth : b + j;
         job->kernels->tile[rows](job->k_count, a, a_row, a_column, panel,
                                  job->pack_b ? width : product->b_row, c + j, product->c_row,
                                  (float)product->alpha, job->beta);
@@ -115,7 +116,7 @@ static void block_of_tiles(const packed_job *job, int64_t column, int64_t column
         (const float *)product->b + job->k_begin * product->b_row + column * product->b_column;
     for (int64_t j = 0; job->pack_b && j < whole; j += width)
         pack_panel(job->k_count, width, b + j * product->b_column, product->b_row,
-                   product->b_column, width, job->b_panels + j * BLOCK_K);
+                   product->b_column, width, job->b_panels + j * job->depth);
     if (whole < columns)
         pack_panel(job->k_count, columns - whole, b + whole * product->b_column, product->b_row,
                    product->b_column, width, edge_panel);
@@ -126,13 +127,13 @@ static void block_of_tiles(const packed_job *job, int64_t column, int64_t column
 }
 
 tk_status tk_gemm_packed(const tk_gemm_one *product) {
-    packed_job job = {.product = product, .kernels = tk_gemm_kernels_get()};
+    packed_job job = {
+        .product = product, .kernels = tk_gemm_kernels_get(), .depth = least(product->k, BLOCK_K)};
     int64_t m = product->m, n = product->n, k = product->k;
-    job.pack_b =
-        product->b_column != 1 || (m > 4 * job.kernels->rows && least(k, BLOCK_K) * n > 8192);
+    job.pack_b = product->b_column != 1 || (m > 4 * job.kernels->rows && job.depth * n > 8192);
     job.pack_a = product->a_column != 1 && n > 4 * job.kernels->columns;
     if (job.pack_b) {
-        job.b_panels = tk_malloc((size_t)(BLOCK_K * least(n, BLOCK_N)) * sizeof(float));
+        job.b_panels = tk_malloc((size_t)(job.depth * least(n, BLOCK_N) + 1) * sizeof(float));
         if (!job.b_panels) return tk_fail(TK_OUT_OF_MEMORY, "no memory for panels of a product");
     }
     for (int64_t column = 0; column < n; column += BLOCK_N) {
