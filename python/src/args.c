@@ -216,8 +216,11 @@ static void take_fallback(tkpy_call *call, const tkpy_param *param, tkpy_value *
         out->dtype = param->fallback == TKPY_FALLBACK_NONE ? TKPY_NO_DTYPE : (int)param->fallback;
         break;
     case TKPY_SHAPE:
-    case TKPY_AXES:
         out->axes = param->fallback == TKPY_FALLBACK_NONE ? TK_ALL_AXES : TK_SCALAR;
+        break;
+    case TKPY_AXES:
+        out->axes =
+            param->fallback == TKPY_FALLBACK_NONE ? TK_ALL_AXES : TK_AXES((int64_t)param->fallback);
         break;
     case TKPY_TEXT:
         out->text = param->text;

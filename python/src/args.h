@@ -136,6 +136,11 @@ tk_array tkpy_as_strided(tkpy_call *call, tk_array a, tk_shape shape, tk_axes st
 tk_array tkpy_window(tkpy_call *call, int64_t count, double constant, double once, double twice);
 tk_array tkpy_bartlett(tkpy_call *call, int64_t count);
 
+/* by_hand_signal.c */
+tk_array tkpy_conv_general(tkpy_call *call, tk_array input, tk_array weight, tk_axes stride,
+                           PyObject *padding, tk_axes kernel_dilation, tk_axes input_dilation,
+                           int64_t groups, bool flip);
+
 /* The key that was given, or the next of the implicit sequence. */
 tk_array tkpy_next_key(tkpy_call *call, tk_array key);
 

@@ -32,6 +32,7 @@ tk_status tk_body_softmax(const tk_body_call *call);
 tk_status tk_body_scan(const tk_body_call *call);
 
 tk_status tk_body_product(const tk_body_call *call);
+tk_status tk_body_conv(const tk_body_call *call);
 
 /* Boxes and indices. */
 tk_status tk_body_join(const tk_body_call *call);

@@ -71,6 +71,7 @@ const tk_executor tk_cpu_executor = {
             [TK_OP_scan_min] = tk_body_scan,
             [TK_OP_scan_logsumexp] = tk_body_scan,
             [TK_OP_product] = tk_body_product,
+            [TK_OP_conv_general] = tk_body_conv,
             [TK_OP_join] = tk_body_join,
             [TK_OP_pad_with] = tk_body_pad,
             [TK_OP_slice_set] = tk_body_slice_set,

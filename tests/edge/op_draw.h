@@ -56,4 +56,8 @@ int draw_find(const draw *d, const char *name);
 /* Makes the arguments of an op that ties them together agree; false: leave them as drawn. */
 void draw_fit(draw *d);
 
+/* op_fit_signal.c */
+void draw_fit_conv(draw *d);
+void draw_fit_convolve(draw *d);
+
 #endif

@@ -155,6 +155,12 @@ m.kron(a, b) | m.kron(a[0], b) | m.diff(a) | m.diff(a, axis=0) | m.diff(a, 2) | 
 m.searchsorted(m.array([1.0, 2.0, 2.0, 3.0]), a) | m.searchsorted(m.array([1.0, 2.0, 2.0, 3.0]), a, side='right') | m.hanning(7) | m.hamming(7) | m.blackman(6) | m.bartlett(5) | m.hanning(1) | m.bartlett(0)
 m.as_strided(a, (2, 2), (1, 2), 1) | m.as_strided(a) | m.slice(m.arange(10), m.array([3]), [0], [4]) | m.slice(a, m.array([1, 1]), [0, 1], [1, 2]) | m.slice_update(m.arange(10), m.array([7, 8]), m.array([3]), [0])
 m.slice_update(a, m.array([[7.0, 8.0]]), m.array([1, 1]), [0, 1])
+m.conv1d(t[0], t[0]) | m.conv1d(t[0], t[0], padding=1) | m.conv1d(t[0], t[0, :, :2], 2, 3, 2) | m.conv1d(t[0], t[0, :, :, :2], groups=2) | m.conv1d(t[0].astype(m.float16), t[0])
+m.conv2d(t, t) | m.conv2d(t, t[:, :1], (1, 2), (1, 0)) | m.conv2d(t, t[:, :1, :2], padding=1, dilation=(1, 2)) | m.conv2d(t, m.concatenate([t[..., :1]] * 4), groups=4, padding=1)
+m.conv3d(t[None], t[None]) | m.conv3d(t[None], t[None, :, :1, :2], 1, (0, 1, 1)) | m.conv_general(t, t, padding=([1, 0], [0, 2]), flip=True) | m.conv_general(t, t[:, :1, :2], stride=[1, 2], padding=(1, 2), kernel_dilation=2, input_dilation=(1, 3))
+m.conv_general(t[0], t[0], padding=2) | m.conv_general(t, m.concatenate([t[..., :2]] * 2), groups=2, padding=[1, 1]) | m.conv_transpose1d(t[0], t[0]) | m.conv_transpose1d(t[0], t[0], 2, 1, 1, 1)
+m.conv_transpose2d(t, t, stride=(2, 1), padding=1, output_padding=(1, 0)) | m.conv_transpose2d(t, m.concatenate([t[..., :2]] * 2), groups=2) | m.conv_transpose3d(t[None], t[None], 2)
+m.convolve(a[0], a[1]) | m.convolve(a[0], m.arange(5.0), 'same') | m.convolve(m.arange(6.0), a[0], mode='valid') | m.convolve(m.arange(6.0), m.arange(4.0), 'same') | m.convolve(a[0].astype(m.bfloat16), a[1].astype(m.bfloat16))
 m.fast.rms_norm(a, a[0], 1e-5) | m.fast.rms_norm(a, None, 1e-5) | m.fast.layer_norm(a, a[0], a[1], 1e-5) | m.fast.layer_norm(a, None, None, 1e-5)
 m.fast.rope(m.ones((1, 2, 3, 4)), 4, traditional=False, base=100.0, scale=1.0, offset=2) | m.fast.rope(m.ones((1, 2, 3, 4)), 2, traditional=True, base=None, scale=0.5, offset=0, freqs=m.array([2.0]))
 m.fast.scaled_dot_product_attention(t, t, t, scale=0.5) | m.fast.scaled_dot_product_attention(t, t, t, scale=0.5, mask='causal') | m.fast.scaled_dot_product_attention(t, t, t, scale=1.0, mask=m.array([[True, False, True]] * 3))
@@ -178,6 +184,7 @@ m.sum(a, axis=2) | m.reshape(a, (4,)) | m.matmul(a, a) | a + m.zeros((4,)) | m.c
 m.split(a, 4, axis=1) | m.squeeze(a, 0) | m.broadcast_to(a, (3, 3)) | m.transpose(a, (0, 0)) | m.zeros((-1,)) | m.einsum('ij,jk', a, a)
 m.take(a, m.array([0]), axis=3) | m.tensordot(a, a, 1) | m.expand_dims(a, 5) | m.pad(a, [(1, 1)] * 3) | m.pad(a, 1, mode='bad') | m.softmax(a, axis=5)
 m.fast.scaled_dot_product_attention(a, a, a, scale=1.0) | m.unflatten(a, 0, (3,)) | m.topk(a, 9) | m.partition(a, 9)
+m.conv1d(a, a) | m.conv2d(t, t[..., :3]) | m.conv2d(t, t, groups=3) | m.conv2d(t, t, stride=0) | m.conv1d(t[0], m.ones((1, 4, 4))) | m.convolve(a, a) | m.convolve(a[0], a[0], 'none')
 m.add(1) | m.add(1, 2, 3, 4) | m.sum() | m.sum(a, foo=1) | m.zeros('a') | m.sum('a') | m.reshape(a, 1.5) | m.zeros((2,), 'float32') | m.concatenate(3) | m.take(a, 'x')
 """.strip().splitlines()
 
@@ -187,7 +194,8 @@ def test_errors_are_of_mlx_classes(case):
     classes = []
     for m in (mx, tk):
         with pytest.raises(Exception) as caught:
-            result = eval(case, {"m": m, "a": m.array(A), "b": m.array(A.T)})
+            t = m.array(np.linspace(-1, 1, 24, dtype=np.float32).reshape(1, 2, 3, 4))
+            result = eval(case, {"m": m, "a": m.array(A), "b": m.array(A.T), "t": t})
             m.eval(result)
         classes.append(caught.value)
     known = (ValueError, TypeError, IndexError, MemoryError, OverflowError)

@@ -182,6 +182,36 @@ static void make_product(maker *m) {
     input(m, m->index ? TK_SHAPE(2, 4, 2) : TK_SHAPE(4, 1), ANY);
 }
 
+/* A sequence; groups in two dimensions with a stride and unequal padding; spread operands and a
+ * flipped kernel; one channel a group with cropping; three dimensions. */
+static void make_conv(maker *m) {
+    static const struct {
+        tk_axes input, weight, stride, low, high, kernel_dilation, input_dilation;
+        int groups, flip;
+    } all[] = {
+#define LISTS(...) {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
+        {LISTS(2, 5, 2), LISTS(3, 3, 2), LISTS(1), LISTS(1), LISTS(1), LISTS(1), LISTS(1), 1, 0},
+        {LISTS(1, 4, 5, 4), LISTS(2, 2, 3, 2), LISTS(2, 3), LISTS(1, 0), LISTS(2, 1), LISTS(1, 1),
+         LISTS(1, 1), 2, 0},
+        {LISTS(2, 3, 2), LISTS(2, 3, 2), LISTS(2), LISTS(2), LISTS(3), LISTS(2), LISTS(3), 1, 1},
+        {LISTS(1, 5, 4, 3), LISTS(3, 2, 2, 1), LISTS(1, 1), LISTS(-1, 1), LISTS(1, -1), LISTS(1, 2),
+         LISTS(1, 1), 3, 0},
+        {LISTS(1, 3, 2, 3, 1), LISTS(2, 2, 2, 1, 1), LISTS(1, 1, 2), LISTS(0, 1, 0), LISTS(1, 0, 1),
+         LISTS(1, 1, 1), LISTS(2, 1, 1), 1, 1},
+#undef LISTS
+    };
+    const int i = m->index;
+    input(m, all[i].input, ANY);
+    input(m, all[i].weight, ANY);
+    m->s->record.of_conv = (tk_attrs_conv){.stride = list(m, 0, all[i].stride),
+                                           .low = list(m, 1, all[i].low),
+                                           .high = list(m, 2, all[i].high),
+                                           .kernel_dilation = list(m, 3, all[i].kernel_dilation),
+                                           .input_dilation = list(m, 4, all[i].input_dilation),
+                                           .groups = all[i].groups,
+                                           .flip = all[i].flip};
+}
+
 /* ---- shape ---- */
 
 static void make_reshape(maker *m) {
@@ -360,6 +390,7 @@ static const generator own[] = {
     {TK_OP_scan_min, 8, make_scan},
     {TK_OP_scan_logsumexp, 8, make_scan},
     {TK_OP_product, 2, make_product},
+    {TK_OP_conv_general, 5, make_conv},
     {TK_OP_reshape_to, 1, make_reshape},
     {TK_OP_permute, 1, make_permute},
     {TK_OP_expand, 2, make_expand},

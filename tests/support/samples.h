@@ -22,7 +22,7 @@ typedef struct sample {
     tk_array inputs[SAMPLE_INPUTS]; /* of the scope that is open */
     const void *attrs;              /* NULL where the op has none */
     sample_record record;
-    tk_axes lists[3]; /* what lists of the record point to */
+    tk_axes lists[5]; /* what lists of the record point to */
 } sample;
 
 /* Samples of an op; 0 where the table has no generator for it. */

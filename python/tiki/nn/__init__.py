@@ -56,6 +56,14 @@ from tiki.nn.activations import (
     tanh,
 )
 from tiki.nn.containers import Sequential
+from tiki.nn.convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from tiki.nn.dropout import Dropout, Dropout2d, Dropout3d
 from tiki.nn.linear import Bilinear, Embedding, Identity, Linear
 from tiki.nn.module import Module

@@ -1,0 +1,27 @@
+/* Convolutions: what MLX's signatures say in more forms than the C functions do. */
+#include "args.h"
+
+/* A pair of sequences gives both sides; anything else is one for both. */
+tk_array tkpy_conv_general(tkpy_call *call, tk_array input, tk_array weight, tk_axes stride,
+                           PyObject *padding, tk_axes kernel_dilation, tk_axes input_dilation,
+                           int64_t groups, bool flip) {
+    tk_axes low = TK_ALL_AXES, high;
+    (void)call;
+    PyObject *sides[2] = {NULL, NULL};
+    if (padding && PySequence_Check(padding) && PySequence_Size(padding) == 2) {
+        for (int i = 0; i < 2; i++) sides[i] = PySequence_GetItem(padding, i);
+    }
+    PyErr_Clear();
+    bool is_pair = sides[0] && sides[1] && PySequence_Check(sides[0]) && PySequence_Check(sides[1]);
+    bool ok = true;
+    if (is_pair)
+        ok = tkpy_axes_of(sides[0], "padding", &low) && tkpy_axes_of(sides[1], "padding", &high);
+    else if (padding)
+        ok = tkpy_axes_of(padding, "padding", &low);
+    if (!is_pair) high = low;
+    Py_XDECREF(sides[0]);
+    Py_XDECREF(sides[1]);
+    if (!ok) return TK_NO_ARRAY;
+    return tk_conv_general(input, weight, stride, low, high, kernel_dilation, input_dilation,
+                           groups, flip);
+}
