@@ -204,7 +204,9 @@ static void fit_split(draw *d) {
     d->values[2].integer = axis;
     int64_t length = tk_array_dim(*operand(d, 0), (int)axis);
     if (!strcmp(d->row->name, "split_equal")) {
-        d->values[1].integer = length ? 1 + draw_below(d, length) : 1;
+        int64_t sections = length ? 1 + draw_below(d, length) : 1;
+        while (draw_chance(d, 80) && length % sections) sections--;
+        d->values[1].integer = sections;
         return;
     }
     d->values[1].axes = (tk_axes){.count = draw_below(d, 4)};
@@ -310,6 +312,51 @@ static void fit_kth(draw *d) {
                                                         : draw_below(d, length + 1);
 }
 
+static void fit_sorted(draw *d) {
+    tk_array ascending = tk_sort(draw_array(d, draw_dtype(d), TK_SHAPE(small(d))), 0);
+    *operand(d, 0) = ascending;
+    *operand(d, 1) = draw_array(d, dtype_like(d, 0), draw_shape(d, 2));
+}
+
+static void fit_position(draw *d) {
+    int rank = tk_array_rank(*operand(d, 0));
+    if (rank && draw_chance(d, 80)) d->values[1].axes = TK_AXES(draw_axis(d, rank));
+}
+
+/* ---- dtypes ---- */
+
+static void fit_bits(draw *d) {
+    static const tk_dtype dtypes[] = {TK_BOOL, TK_UINT8, TK_UINT16, TK_UINT32, TK_UINT64,
+                                      TK_INT8, TK_INT16, TK_INT32,  TK_INT64};
+    for (int i = 0; i < d->row->n_params; i++) {
+        tk_dtype dtype = dtypes[draw_below(d, sizeof dtypes / sizeof dtypes[0])];
+        *operand(d, i) = tk_astype(*operand(d, i), dtype);
+    }
+}
+
+/* ---- diagonals ---- */
+
+static void fit_diagonal(draw *d) {
+    int axis = draw_find(d, "axis1");
+    tk_shape shape = with(with(draw_shape(d, 2), small(d)), small(d));
+    if (axis < 0 && draw_chance(d, 50)) shape = TK_SHAPE(small(d)); /* diag of a vector */
+    if (axis < 0 && shape.count > 1) shape = TK_SHAPE(small(d), small(d));
+    *operand(d, 0) = draw_array(d, draw_dtype(d), shape);
+    d->values[1].integer = draw_below(d, 9) - 4;
+    if (axis < 0) return;
+    int64_t first = draw_below(d, shape.count), apart = 1 + draw_below(d, shape.count - 1);
+    int64_t second = (first + apart) % shape.count;
+    d->values[axis].integer = draw_chance(d, 50) ? first : first - shape.count;
+    d->values[axis + 1].integer = draw_chance(d, 50) ? second : second - shape.count;
+}
+
+static void fit_diff(draw *d) {
+    if (tk_array_rank(*operand(d, 0)) == 0)
+        *operand(d, 0) = draw_array(d, draw_dtype(d), TK_SHAPE(5));
+    d->values[1].integer = draw_below(d, 4);
+    d->values[2].integer = draw_axis(d, tk_array_rank(*operand(d, 0)));
+}
+
 /* ---- creation, random, layers ---- */
 
 static void fit_sizes(draw *d) {
@@ -317,18 +364,34 @@ static void fit_sizes(draw *d) {
         if (!strcmp(d->row->params[i].type, "int")) d->values[i].integer = draw_below(d, 12) - 1;
 }
 
+/* What belongs together in one of the distributions. */
+static void fit_distribution(draw *d) {
+    int low = draw_find(d, "low"), lower = draw_find(d, "lower"), p = draw_find(d, "p"),
+        dtype = draw_find(d, "dtype");
+    bool is_whole = !strcmp(d->row->name, "random_randint");
+    if (dtype >= 0 && draw_chance(d, 90))
+        d->values[dtype].dtype = is_whole ? TK_UINT8 + (tk_dtype)draw_below(d, 8)
+                                          : TK_FLOAT16 + (tk_dtype)draw_below(d, 4);
+    if (lower >= 0)
+        d->values[lower].real = d->values[lower + 1].real - (double)draw_below(d, 8) / 2;
+    if (p >= 0) {
+        *operand(d, p) = tk_abs(tk_sin(draw_array(d, TK_FLOAT32, draw_shape(d, 2))));
+        d->values[p + 1].axes = draw_chance(d, 50) ? TK_ALL_AXES : tk_array_shape(*operand(d, p));
+    }
+    if (!is_whole) return;
+    d->values[low].integer = draw_below(d, 30) - 10;
+    d->values[low + 1].integer = d->values[low].integer + 1 + draw_below(d, 90);
+}
+
 static void fit_random(draw *d) {
-    int key = draw_find(d, "key"), low = draw_find(d, "low"), num = draw_find(d, "num"),
-        width = draw_find(d, "width"), samples = draw_find(d, "num_samples");
+    int key = draw_find(d, "key"), num = draw_find(d, "num"), width = draw_find(d, "width"),
+        samples = draw_find(d, "num_samples");
     if (key >= 0 && draw_chance(d, 90))
         *operand(d, key) = tk_random_key(d->context, draw_below(d, 1000));
     if (num >= 0) d->values[num].integer = draw_below(d, 5);
     if (width >= 0) d->values[width].integer = INT64_C(1) << draw_below(d, 3);
     if (samples >= 0) d->values[samples].integer = draw_below(d, 5) - 1;
-    if (!strcmp(d->row->name, "random_randint")) {
-        d->values[low].integer = draw_below(d, 30) - 10;
-        d->values[low + 1].integer = d->values[low].integer + 1 + draw_below(d, 90);
-    }
+    fit_distribution(d);
 }
 
 static void fit_norm(draw *d) {
@@ -422,6 +485,19 @@ void draw_fit(draw *d) {
         {"partition", fit_kth},
         {"argpartition", fit_kth},
         {"topk", fit_kth},
+        {"searchsorted", fit_sorted},
+        {"argmax", fit_position},
+        {"argmin", fit_position},
+        {"bitwise_and", fit_bits},
+        {"bitwise_or", fit_bits},
+        {"bitwise_xor", fit_bits},
+        {"bitwise_invert", fit_bits},
+        {"left_shift", fit_bits},
+        {"right_shift", fit_bits},
+        {"diagonal", fit_diagonal},
+        {"diag", fit_diagonal},
+        {"trace", fit_diagonal},
+        {"diff", fit_diff},
         {"eye", fit_sizes},
         {"tri", fit_sizes},
         {"linspace", fit_sizes},

@@ -269,6 +269,8 @@ static void classes_out_of_range(void **state) {
     tk_array logits = tk_zeros(ctx, TK_SHAPE(2, 3), TK_FLOAT32);
     tk_array targets = tk_from_data(ctx, (int64_t[]){1, 3}, TK_SHAPE(2), TK_INT64);
     CHECK_FAULT(tk_cross_entropy(logits, targets), 3);
+    targets = tk_from_data(ctx, (int64_t[]){1, -1}, TK_SHAPE(2), TK_INT64); /* not the last class */
+    CHECK_FAULT(tk_cross_entropy(logits, targets), -1);
 }
 
 static void slices_clamp(void **state) {

@@ -25,7 +25,7 @@ static tk_array ramp_with(tk_context *ctx, tk_dtype dtype, int64_t count, int64_
     return row(ctx, dtype, count, values);
 }
 
-/* Extremes that lose a NaN. */
+/* A NaN is not lost, whichever operand has it. */
 static void extremes_of_two_give_nan(void **state) {
     tk_context *ctx = *state;
     EACH_FLOAT(d) {
@@ -210,7 +210,7 @@ static void complex_order_is_lexicographic(void **state) {
     CHECK(tk_argsort(tk_stack(all, 3, 0), 0), TK_UINT32, TK_SHAPE(3), 0, 2, 1);
 }
 
-/* -0.0 counts as true. Lengths that fill vectors and do not. */
+/* Lengths that fill vectors and do not. */
 static void negative_zero_is_false(void **state) {
     tk_context *ctx = *state;
     EACH_FLOAT(d) for (int64_t count = 2; count <= 70; count += 68) {

@@ -221,7 +221,7 @@ static void identities_hold_for_special_values(void **state) {
     assert_true(signbit(sum[2]));
 }
 
-/* ---- other reports ---- */
+/* ---- others ---- */
 
 /* The largest of stacked arrays. */
 static void largest_of_a_stack(void **state) {

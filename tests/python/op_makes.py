@@ -3,8 +3,8 @@ import math
 
 import numpy as np
 
-from op_values import (HUGE, indices_of, EPS, FLOATS, NP, OPS, Refuse, Value, cast, kind, listed, logsumexp_data, norm_axis, op,
-                       result_dtype, wide)
+from op_values import (EPS, FLOATS, HUGE, NP, OPS, Refuse, Value, cast, cast_data, faulty, indices_of, kind, listed,
+                       logsumexp_data, norm_axis, op, result_dtype, wide)
 
 # ---- creation ----
 
@@ -67,7 +67,9 @@ def linspace(start, stop, num, endpoint, dtype):
         return None
     values = np.linspace(start, stop, num, endpoint=endpoint)
     if kind(dtype) < 3:
-        return None
+        slack = 1e-12 * (abs(start) + abs(stop))
+        either = [cast_data(x, "float64", dtype) for x in (values - slack, values, values + slack)]
+        return Value(dtype, either[1], magnitude=("range", np.min(either, axis=0), np.max(either, axis=0)))
     return Value(dtype, values, magnitude=("absolute", np.full(num, abs(start) + abs(stop)), 4))
 
 
@@ -119,19 +121,19 @@ def norm_inputs(x, weight, bias):
 
 def norm(x, weight, bias, eps, center):
     dtype, (data, scale, shift) = norm_inputs(x, weight, bias)
-    if eps <= 0 or not np.all(np.isfinite(data)) or np.max(np.abs(data), initial=0) > 1e15:
-        return None
     with np.errstate(all="ignore"):
         middle = np.mean(data, axis=-1, keepdims=True) if center and data.size else 0
         spread = np.mean((data - middle)**2, axis=-1, keepdims=True) if data.size else 0
         value = (data - middle) / np.sqrt(spread + eps)
         condition = 1 + (np.abs(data) + np.abs(middle)) / np.sqrt(spread + eps) \
             + np.abs(value) * (np.mean(data**2, axis=-1, keepdims=True) if data.size else 0) / (spread + eps)
+        far = np.max(np.abs(data), axis=-1, keepdims=True, initial=0)
+        unsure = np.logical_not((far < 1e15) & (spread + eps > 0.1 * spread) & (spread + eps > 1e-30))
         if scale is not None:
             value, condition = value * scale, condition * np.abs(scale)
         if shift is not None:
             value, condition = value + shift, condition + np.abs(shift)
-    return Value(dtype, value, magnitude=("absolute", condition, 16 + data.shape[-1]))
+    return Value(dtype, value, magnitude=("absolute", condition, 16 + data.shape[-1]), unsure=unsure)
 
 
 @op("rms_norm")
@@ -176,11 +178,9 @@ def rope(x, dims, traditional, base, scale, offset, freqs):
         size = (np.abs(one) + np.abs(two)) * (1 + np.abs(angle))
         size = np.repeat(size, 2, axis=-1) if traditional else np.concatenate([size, size], axis=-1)
     full_size = np.concatenate([size, np.zeros_like(data[..., dims:])], axis=-1)
-    if not np.all(np.isfinite(size)):
-        return None
     slack = 2.0**-23 / EPS[dtype] if dtype == "float64" else 1
     return Value(dtype, np.concatenate([turned, data[..., dims:]], axis=-1),
-                 magnitude=("absolute", full_size, 8 * slack))
+                 magnitude=("absolute", full_size, 8 * slack), unsure=~np.isfinite(full_size))
 
 
 @op("scaled_dot_product_attention")
@@ -193,36 +193,35 @@ def attention(q, k, v, scale, mask, causal):
         raise Refuse("shape")
     qd, kd, vd = (cast(x, dtype).data for x in (q, k, v))
     kd, vd = (np.repeat(x, heads // kv, axis=1) for x in (kd, vd))
-    if not all(np.all(np.isfinite(x)) for x in (qd, kd, vd)):
-        return None
-    score = scale * np.einsum("bhqd,bhkd->bhqk", qd, kd)
-    size = abs(scale) * np.einsum("bhqd,bhkd->bhqk", np.abs(qd), np.abs(kd))
+    with np.errstate(all="ignore"):
+        score = scale * np.einsum("bhqd,bhkd->bhqk", qd, kd)
+        size = abs(scale) * np.einsum("bhqd,bhkd->bhqk", np.abs(qd), np.abs(kd))
+    unsure = ~np.isfinite(np.sum(np.abs(vd), axis=(2, 3), keepdims=True))
     if mask is not None:
         shape = np.broadcast_to(mask.data, score.shape)
         if mask.dtype == "bool":
             score = np.where(shape, score, -np.inf)
         else:
             if mask.dtype == "complex64":
-                return None
+                raise Refuse("mask")
             added = np.broadcast_to(cast(mask, dtype).data, score.shape)
-            if np.any(np.isnan(added)) or np.any(added == np.inf):
-                return None
-            score = score + added
-            size = size + np.where(np.isfinite(added), np.abs(added), 0)
+            with np.errstate(all="ignore"):
+                score = score + added
+            size = size + np.where(added == -np.inf, 0, np.abs(added))
     if causal:
         rows, columns = np.indices((lq, lk))
         score = np.where(columns <= rows + (lk - lq), score, -np.inf)
-    if not np.all(np.isfinite(size)) or np.max(np.abs(size), initial=0) > 1e4:
-        return None
-    high = np.max(score, axis=-1, keepdims=True, initial=-np.inf)
-    dead = ~np.isfinite(high)
-    weight = np.where(dead, 0, np.exp(score - np.where(dead, 0, high)))
-    total = np.sum(weight, axis=-1, keepdims=True)
-    weight = weight / np.where(total == 0, 1, total)
-    spread = np.max(size, axis=-1, keepdims=True, initial=0)
-    return Value(dtype, weight @ vd,
-                 magnitude=("absolute", (weight @ np.abs(vd) + np.max(np.abs(vd), axis=2, initial=0,
-                                                                      keepdims=True)) * (1 + spread), 32))
+    with np.errstate(all="ignore"):
+        spread = np.max(size, axis=-1, keepdims=True, initial=0)
+        unsure = unsure | ~(spread < 1e4)
+        high = np.max(score, axis=-1, keepdims=True, initial=-np.inf)
+        dead = ~np.isfinite(high)
+        weight = np.where(dead, 0, np.exp(score - np.where(dead, 0, high)))
+        total = np.sum(weight, axis=-1, keepdims=True)
+        weight = weight / np.where(total == 0, 1, total)
+        largest = np.max(np.abs(vd), axis=2, initial=0, keepdims=True)
+        bound = (weight @ np.abs(vd) + largest) * (1 + spread)
+        return Value(dtype, weight @ vd, magnitude=("absolute", bound, 32), unsure=unsure)
 
 
 @op("cross_entropy")
@@ -231,16 +230,14 @@ def cross_entropy(logits, targets):
     if kind(targets.dtype) not in (1, 2) or logits.rank < 1 or targets.shape != logits.shape[:-1]:
         raise Refuse("targets")
     data = cast(logits, dtype).data
-    if not np.all(np.isfinite(data)):
-        return None
     index, bad = indices_of(targets, data.shape[-1])
-    if np.any(bad) or any(int(i) < 0 for i in targets.data.ravel()):
-        return None
+    bad = bad | (targets.data < 0)  # a class does not count from the end
     with np.errstate(all="ignore"):
         total = logsumexp_data(data, (data.ndim - 1,), False)
         picked = np.take_along_axis(data, index[..., None], axis=-1)[..., 0] if data.size else total
-    return Value(dtype, total - picked,
-                 magnitude=("absolute", np.abs(total) + np.abs(picked) + 1, 16 + data.shape[-1]))
+        value = np.where(bad, total, total - picked)
+        size = np.abs(total) + np.abs(picked) + 1
+    return faulty(Value(dtype, value, magnitude=("absolute", size, 16 + data.shape[-1])), bad)
 
 
 # ---- random: dtype, shape and range; the bits are compared with MLX elsewhere ----

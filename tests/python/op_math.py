@@ -261,8 +261,6 @@ def reciprocal(a):
 @op("round")
 def round_(a, decimals):
     if kind(a.dtype) >= 3:
-        if kind(a.dtype) == 4:
-            return None
         unit = 10.0**-max(min(decimals, 300), -300)
         return Value(a.dtype, a.data, magnitude=("round", unit))
     if decimals >= 0 or a.dtype == "bool":
@@ -321,11 +319,25 @@ def relu(a):
     return OPS["maximum"](a, Value("int32", np.int32(0), "int"))
 
 
+def near_pole(name, x):
+    """Where the factor of an activation of complex numbers is large, so that errors are too."""
+    if name == "softplus":
+        return np.abs(1 + np.exp(x)) < 0.1
+    if name == "silu":
+        return np.abs(1 + np.exp(-x)) < 0.1
+    return np.abs(np.cosh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) < 0.5
+
+
 def activation(name, function):
     def reference(a):
         a = inexact(a)
         if kind(a.dtype) == 4:
-            return None
+            if name == "gelu":
+                raise Refuse("erf")
+            with np.errstate(all="ignore"):
+                size = np.abs(a.data)
+                return Value(a.dtype, function(a.data), magnitude=("absolute", size + 1, 64),
+                             unsure=~(size < 10) | near_pole(name, a.data))
         return Value(a.dtype, function(a.data), magnitude=("absolute", np.abs(a.data), 12))
     OPS[name] = reference
 
@@ -333,7 +345,7 @@ def activation(name, function):
 activation("silu", lambda x: x * sigmoid(x))
 activation("gelu", lambda x: x * (1 + erf(x / math.sqrt(2))) / 2)
 activation("gelu_approx", lambda x: x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2)
-activation("softplus", lambda x: np.logaddexp(x, 0))
+activation("softplus", lambda x: np.log1p(np.exp(x)) if np.iscomplexobj(x) else np.logaddexp(x, 0))
 
 
 @op("isclose")
@@ -353,8 +365,8 @@ def isclose(a, b, rtol, atol, equal_nan):
 @op("allclose")
 def allclose(a, b, rtol, atol, equal_nan):
     each = isclose(a, b, rtol, atol, equal_nan)
-    if not np.all(each.magnitude[1]):
-        return None
+    if not np.all(each.magnitude[1]) and np.all(each.data | ~each.magnitude[1]):
+        return None  # an element at the bound decides
     return Value("bool", np.all(each.data))
 
 
@@ -391,11 +403,13 @@ def prod(a, axes, keepdims):
     a, axes = narrow_to_word(a), norm_axes(axes, a.rank)
     if kind(a.dtype) < 3:
         return Value(a.dtype, np.prod(a.data, axis=axes, keepdims=keepdims, dtype=a.data.dtype))
-    largest = np.prod(np.maximum(np.abs(a.data), 1), axis=axes)
-    if not np.all(largest < LARGEST[a.dtype] / 4):
-        return None  # which partial product leaves the range depends on the order
-    return Value(a.dtype, np.prod(a.data, axis=axes, keepdims=keepdims),
-                 magnitude=("prod", count_of(a.shape, axes) + 4))
+    with np.errstate(all="ignore"):
+        largest = np.prod(np.maximum(np.abs(a.data), 1), axis=axes, keepdims=keepdims)
+        smallest = np.prod(np.minimum(np.abs(a.data), 1), axis=axes, keepdims=keepdims)
+        # which partial product leaves the range depends on the order
+        unsure = ~(largest < LARGEST[a.dtype] / 4) | (smallest > 0) & (smallest < 4 / LARGEST[a.dtype])
+        return Value(a.dtype, np.prod(a.data, axis=axes, keepdims=keepdims),
+                     magnitude=("prod", count_of(a.shape, axes) + 4), unsure=unsure)
 
 
 def extreme(name, function):
@@ -428,8 +442,10 @@ def mean(a, axes, keepdims):
     count = count_of(a.shape, axes)
     with np.errstate(all="ignore"):
         data = np.divide(np.sum(a.data, axis=axes, keepdims=keepdims), count)
-        size = np.divide(np.sum(np.abs(a.data), axis=axes, keepdims=keepdims), count)
-    return Value(a.dtype, data, magnitude=("sum", size, count))
+        total = np.sum(np.abs(a.data), axis=axes, keepdims=keepdims)
+        range_ = LARGEST["float32" if a.dtype in ("float16", "bfloat16") else a.dtype]
+        return Value(a.dtype, data, magnitude=("sum", np.divide(total, count), count),
+                     unsure=~np.isnan(data) & ~(total < range_ / 4) & np.isfinite(total))
 
 
 def variance(a, axes, keepdims, ddof):
@@ -442,19 +458,21 @@ def variance(a, axes, keepdims, ddof):
         total = np.sum(np.abs(a.data - center)**2, axis=axes, keepdims=keepdims)
         size = np.sum(np.abs(a.data)**2, axis=axes, keepdims=keepdims)
         left = max(count - ddof, 0)
-        return dtype, np.divide(total, left), np.where(size > 1e37, np.inf, np.divide(size, max(left, 1))), count
+        unsure = (left == 0) & (total <= 1e-6 * size)  # 0 / 0, or what is left of a rounded mean by 0
+        size = np.where(size > 1e37, np.inf, np.divide(size, max(left, 1)))
+        return dtype, np.divide(total, left), size, count, unsure
 
 
 @op("var")
 def var(a, axes, keepdims, ddof):
-    dtype, data, size, count = variance(a, axes, keepdims, ddof)
-    return Value(dtype, data, magnitude=("sum", size, count + 8))
+    dtype, data, size, count, unsure = variance(a, axes, keepdims, ddof)
+    return Value(dtype, data, magnitude=("sum", size, count + 8), unsure=unsure)
 
 
 @op("std")
 def std(a, axes, keepdims, ddof):
-    dtype, data, size, count = variance(a, axes, keepdims, ddof)
-    return Value(dtype, np.sqrt(data), magnitude=("root", data, size, count + 8))
+    dtype, data, size, count, unsure = variance(a, axes, keepdims, ddof)
+    return Value(dtype, np.sqrt(data), magnitude=("root", data, size, count + 8), unsure=unsure)
 
 
 def position(name, function):
@@ -487,19 +505,30 @@ def logsumexp(a, axes, keepdims):
                  ("absolute", np.abs(data) + 1, count_of(a.shape, axes) + 8))
 
 
+def cancels(data, axes):
+    """Where a sum of complex exponentials is small beside its terms, or something is not finite."""
+    if data.size == 0:
+        return False
+    with np.errstate(all="ignore"):
+        terms = np.exp(data - np.max(data.real, axis=axes, keepdims=True)) if axes else np.ones_like(data)
+        total = np.abs(np.sum(terms, axis=axes, keepdims=True))
+        return ~(total > 0.1 * np.sum(np.abs(terms), axis=axes, keepdims=True)) \
+            | ~np.isfinite(np.sum(np.abs(data), axis=axes, keepdims=True))
+
+
 @op("softmax")
 def softmax(a, axes):
     a = inexact(a)
     axes = norm_axes(axes, a.rank)
-    if kind(a.dtype) == 4:
-        return None
     with np.errstate(all="ignore"):
         if a.data.size == 0:
             return Value(a.dtype, a.data)
-        high = np.max(a.data, axis=axes, keepdims=True)
+        high = np.max(a.data.real, axis=axes, keepdims=True) if axes else a.data.real
         apart = a.data - high
         data = np.exp(apart) / np.sum(np.exp(apart), axis=axes, keepdims=True)
         spread = np.where(np.isfinite(apart), np.abs(apart), 0)
+    if kind(a.dtype) == 4:
+        return Value(a.dtype, data, magnitude="loose", unsure=cancels(a.data, axes))
     small = 2.0**-126 / EPS["float32"] if a.dtype != "float64" else 0  # exponentials below that are 0
     return Value(a.dtype, data, magnitude=("times", data * (1 + spread) + small, count_of(a.shape, axes) + 8))
 
@@ -508,11 +537,11 @@ def softmax(a, axes):
 def log_softmax(a, axes):
     a = inexact(a)
     axes = norm_axes(axes, a.rank)
-    if kind(a.dtype) == 4:
-        return None
     with np.errstate(all="ignore"):
         total = logsumexp_data(a.data, axes)
         data = a.data - total
+    if kind(a.dtype) == 4:
+        return Value(a.dtype, data, magnitude="loose", unsure=cancels(a.data, axes))
     return Value(a.dtype, data, magnitude=("absolute", np.abs(a.data) + np.abs(total) + 1,
                                            count_of(a.shape, axes) + 8))
 
@@ -532,8 +561,6 @@ def scan(name, function, first, widen, magnitude):
         a = inexact(a) if name == "logcumsumexp" else cast(a, "int32") if widen and a.dtype == "bool" else a
         axis = norm_axis(axis, a.rank)
         if name == "logcumsumexp" and kind(a.dtype) == 4:
-            return None
-        if kind(a.dtype) == 4 and not inclusive and name in ("cummax", "cummin"):
             return None
         data = np.flip(a.data, axis) if reverse else a.data
         with np.errstate(all="ignore"):

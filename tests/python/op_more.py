@@ -54,14 +54,17 @@ def diff(a, n, axis):
     axis = norm_axis(axis, a.rank)
     if n < 0:
         raise Refuse("n")
-    for _ in range(min(n, a.shape[axis])):
-        length = a.shape[axis]
-        later = Value(a.dtype, np.take(a.data, range(1, length), axis))
-        earlier = Value(a.dtype, np.take(a.data, range(length - 1), axis))
-        a = OPS["not_equal" if a.dtype == "bool" else "subtract"](later, earlier)
-        if a is None or kind(a.dtype) >= 3 and n > 1:
-            return None  # each step rounds
-    return Value(a.dtype, a.data, magnitude=a.magnitude)
+    n, size = min(n, a.shape[axis]), np.abs(a.data)
+    with np.errstate(all="ignore"):
+        for _ in range(n):
+            length = a.shape[axis]
+            later, earlier = range(1, length), range(length - 1)
+            size = np.take(size, later, axis) + np.take(size, earlier, axis)
+            a = OPS["not_equal" if a.dtype == "bool" else "subtract"](
+                Value(a.dtype, np.take(a.data, later, axis)), Value(a.dtype, np.take(a.data, earlier, axis)))
+        if kind(a.dtype) < 3 or n < 2:
+            return Value(a.dtype, a.data, magnitude=a.magnitude)
+        return Value(a.dtype, a.data, magnitude=("absolute", size, n))  # each step rounds
 
 
 @op("median")
@@ -80,7 +83,8 @@ def median(a, axes, keepdims):
     length = data.shape[-1]
     middle = data[..., (length - 1) // 2 : length // 2 + 1]
     with np.errstate(all="ignore"):
-        result, size = middle.mean(axis=-1), np.abs(middle).mean(axis=-1)
+        result = np.where(np.isnan(data[..., -1]), np.nan, middle.mean(axis=-1))
+        size = np.abs(middle).mean(axis=-1)
     if keepdims:
         shape = [1 if i in axes else n for i, n in enumerate(a.shape)]
         result, size = result.reshape(shape), size.reshape(shape)
@@ -93,9 +97,7 @@ def searchsorted(a, values, right):
         raise Refuse("rank")
     shape = values.shape
     a, values = promote([a, values])
-    if a.dtype == "complex64" or np.any(a.data[1:] < a.data[:-1]) or np.any(a.data != a.data):
+    if not np.array_equal(a.data, np.sort(a.data), equal_nan=kind(a.dtype) >= 3):
         return None  # in no order
-    if np.any(values.data != values.data):
-        return None
     found = np.searchsorted(a.data, values.data.ravel(), "right" if right else "left")
     return Value("uint32", found.reshape(shape).astype(wide("uint32")))

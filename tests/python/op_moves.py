@@ -1,8 +1,9 @@
 """References of products, shapes, indexing and sorting. See compare_ops.py."""
 import numpy as np
 
-from op_values import (HUGE, indices_of, NP, OPS, Refuse, Value, big, bits, cast, count_of, from_memory, kind, listed, norm_axes,
-                       norm_axis, op, promote, refuse, result_dtype, to_memory, wrap)
+from op_values import (HUGE, LARGEST, NP, OPS, Refuse, Value, big, bits, cast, count_of, faulty, from_memory,
+                       indices_of, kind, listed, norm_axes, norm_axis, op, promote, refuse, result_dtype,
+                       to_memory, wrap)
 
 # ---- products ----
 
@@ -38,13 +39,16 @@ def matmul(a, b):
 @op("addmm")
 def addmm(c, a, b, alpha, beta):
     dtype = result_dtype([c, a, b])
-    if kind(dtype) < 3 and (alpha != 1 or beta != 1):
-        return None
     c, a, b = (cast(v, dtype) for v in (c, a, b))
     result = product(matmul_data, [a, b], 1)
     np.broadcast_to(c.data, result.shape)
-    if kind(dtype) < 3:
+    if kind(dtype) < 3 and alpha == 1 and beta == 1:
         return Value(dtype, wrap(result.data.astype(object) + big(c.data), dtype))
+    if kind(dtype) < 3:  # a factor is a weak float
+        left, right = cast(Value(dtype, result.data), "float32"), cast(c, "float32")
+        with np.errstate(all="ignore"):
+            left, right = alpha * left.data, beta * right.data
+            return Value("float32", left + right, magnitude=("absolute", np.abs(left) + np.abs(right), 4))
     with np.errstate(all="ignore"):
         size = max(1, abs(alpha)) * result.magnitude[1] + max(1, abs(beta)) * np.abs(c.data)
         return Value(dtype, alpha * result.data + beta * c.data,
@@ -71,17 +75,29 @@ def tensordot(a, b, axes_a, axes_b):
                    2 * count_of(a.shape, left) + 8)
 
 
+def contracts(subscripts):
+    """Whether a letter of two operands is summed over."""
+    given, _, kept = subscripts.replace(" ", "").partition("->")
+    letters = [c for c in given if c.isalpha()]
+    if "->" not in subscripts:
+        kept = [c for c in letters if letters.count(c) == 1]
+    return any(sum(c in part for part in given.split(",")) > 1 and c not in kept for c in letters)
+
+
 @op("einsum")
 def einsum(subscripts, operands):
     dtype = result_dtype(operands)
-    if kind(dtype) == 0:
-        return None
+    if kind(dtype) == 0 and contracts(subscripts):
+        raise Refuse("dtype")
     operands = [cast(v, dtype) for v in operands]
     data = [v.data for v in operands]
     value = np.einsum(subscripts, *data)
     if kind(dtype) < 3:
         return Value(dtype, value)
-    return Value(dtype, value, magnitude=("sum", np.einsum(subscripts, *[np.abs(x) for x in data]), 64))
+    with np.errstate(all="ignore"):  # a pair of the factors may leave the range where all of them do not
+        largest = np.einsum(subscripts, *[np.maximum(np.abs(x), 1) for x in data])
+    return Value(dtype, value, magnitude=("sum", np.einsum(subscripts, *[np.abs(x) for x in data]), 64),
+                 unsure=~(largest < LARGEST[dtype] / 4) if len(data) > 2 else False)
 
 
 # ---- shape ----
@@ -250,16 +266,16 @@ def repeat(a, repeats, axis):
 def roll(a, shifts, axes):
     if axes is None:
         flat = a.data.reshape(-1)
-        total = sum(listed(shifts))
-        if len(shifts) == 0:
-            return None
+        if len(listed(shifts)) == 0:
+            raise Refuse("shifts")
+        total = sum(shifts)
         return Value(a.dtype, np.roll(flat, total % flat.size if flat.size else 0).reshape(a.shape))
     shifts, axes = listed(shifts), [norm_axis(i, a.rank) for i in listed(axes)]
     count = max(len(shifts), len(axes))
     if len(shifts) not in (1, count) or len(axes) not in (1, count):
         raise Refuse("shifts")
-    if count == 0 or 0 in (len(shifts), len(axes)):
-        return None
+    if count == 0:
+        return Value(a.dtype, a.data)
     data = a.data
     for i in range(count):
         axis = axes[i if len(axes) > 1 else 0]
@@ -286,12 +302,6 @@ def view(a, dtype):
 
 
 # ---- indexing ----
-
-
-def faulty(value, bad):
-    """Notes whether an index was out of range: the result is that of reading zeros, writing nothing."""
-    value.fault = bool(np.any(bad))
-    return value
 
 
 @op("take")

@@ -3,6 +3,7 @@
 `build/tests/op_calls` makes the calls (tests/edge/op_calls.c); compare_ops.py knows the values. The
 seed is fixed unless TIKI_OP_SEED is set; a failure shows the seed and the call.
 """
+import collections
 import json
 import os
 import pathlib
@@ -26,32 +27,31 @@ def cases(tmp_path_factory):
     return compare_ops.Cases(path)
 
 
-def test_calls_agree_with_numpy(cases):
-    assert len(cases.lines) == CALLS
-    wrong = []
+@pytest.fixture(scope="module")
+def verdicts(cases):
+    """(op, verdict, what is wrong) of each call."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for number, line in enumerate(cases.lines):
-            found = compare_ops.check(cases, line)
-            if found:
-                wrong.append(f"call {number}: {found}\n    {line}")
+        return [(json.loads(line)["op"], *compare_ops.check(cases, line)) for line in cases.lines]
+
+
+def test_calls_agree_with_numpy(cases, verdicts, capsys):
+    assert len(verdicts) == CALLS
+    count = collections.Counter(verdict for _, verdict, _ in verdicts)
+    with capsys.disabled():
+        print("op calls:", ", ".join(f"{n} {verdict}" for verdict, n in count.most_common()))
+    wrong = [f"call {number}: {text}\n    {line}" for number, (line, (_, verdict, text))
+             in enumerate(zip(cases.lines, verdicts)) if verdict == compare_ops.WRONG]
     assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:20])
+    assert count[compare_ops.TOO_LARGE] + count[compare_ops.UNKNOWN] < CALLS / 100
 
 
-def test_every_op_gives_values(cases):
-    """A row that is only ever refused would test nothing."""
-    called, computed = set(), set()
-    for line in cases.lines:
-        case = json.loads(line)
-        called.add(case["op"])
-        if case["status"] == "ok":
-            computed.add(case["op"])
-    assert called - computed == set()
-
-
-def test_every_op_has_a_reference(cases):
-    called = {json.loads(line)["op"] for line in cases.lines}
-    assert called - set(compare_ops.OPS) == set()
+def test_every_op_is_compared(verdicts):
+    """A row that is mostly refused, or has no reference, would test nothing."""
+    called, agreed = (collections.Counter(op for op, verdict, _ in verdicts if only in (None, verdict))
+                      for only in (None, compare_ops.AGREES))
+    assert set(called) <= set(compare_ops.OPS)
+    assert [f"{op}: {agreed[op]} of {n}" for op, n in called.items() if agreed[op] < n / 3] == []
 
 
 def test_a_wrong_value_is_found(cases):
