@@ -1,7 +1,7 @@
 # The library: libtiki.so (public API only) and libtiki.a, from one set of objects.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-set(tiki_pkg_modules openblas jansson libzip)
+set(tiki_pkg_modules openblas kissfft-float jansson libzip)
 foreach(module ${tiki_pkg_modules})
   pkg_check_modules(${module} REQUIRED IMPORTED_TARGET ${module})
   list(APPEND tiki_dependencies PkgConfig::${module})

@@ -25,6 +25,7 @@ needs_build() {
     need ninja-build has ninja
     need pkg-config has pkg-config
     need libopenblas-dev module openblas
+    need libkissfft-dev module kissfft-float
     need libjansson-dev module jansson
     need libzip-dev module libzip
 }

@@ -264,7 +264,7 @@ static void put_table(FILE *out, const char *module) {
 }
 
 static void write_sources(FILE *out) {
-    static const char *const modules[] = {"core", "random", "fast", "linalg", "nn", "array"};
+    static const char *const modules[] = {"core", "random", "fast", "fft", "linalg", "nn", "array"};
     fputs("/* Generated from python/surface.def by tools/tkgen_python.c. */\n#include \"nn.h\"\n",
           out);
     for (size_t i = 0; i < COUNT(functions); i++) {

@@ -141,6 +141,15 @@ tk_array tkpy_conv_general(tkpy_call *call, tk_array input, tk_array weight, tk_
                            PyObject *padding, tk_axes kernel_dilation, tk_axes input_dilation,
                            int64_t groups, bool flip);
 
+/* None is -1; what is below 0 becomes 0, which no length may be. */
+static inline int64_t tkpy_length(int64_t n) { return n == TKPY_NONE ? -1 : n < 0 ? 0 : n; }
+static inline int64_t tkpy_hop(int64_t n_fft, int64_t hop) {
+    return hop == TKPY_NONE ? (n_fft < 4 ? 1 : n_fft / 4) : hop;
+}
+tk_axes tkpy_last_two(tkpy_call *call, PyObject *axes);
+tk_array tkpy_stft_window(tkpy_call *call, tk_array window, int64_t length);
+bool tkpy_one_side(bool fallback, PyObject *onesided);
+
 /* The key that was given, or the next of the implicit sequence. */
 tk_array tkpy_next_key(tkpy_call *call, tk_array key);
 

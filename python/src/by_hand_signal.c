@@ -1,4 +1,5 @@
-/* Convolutions: what MLX's signatures say in more forms than the C functions do. */
+/* Convolutions and Fourier transforms: what MLX's signatures say in more forms than the C functions
+ * do. */
 #include "args.h"
 
 /* A pair of sequences gives both sides; anything else is one for both. */
@@ -24,4 +25,24 @@ tk_array tkpy_conv_general(tkpy_call *call, tk_array input, tk_array weight, tk_
     if (!ok) return TK_NO_ARRAY;
     return tk_conv_general(input, weight, stride, low, high, kernel_dilation, input_dilation,
                            groups, flip);
+}
+
+/* ---- Fourier transforms ---- */
+
+tk_axes tkpy_last_two(tkpy_call *call, PyObject *axes) {
+    tk_axes given = TK_AXES(-2, -1);
+    (void)call;
+    if (axes == Py_None) return TK_ALL_AXES;
+    if (axes && !tkpy_axes_of(axes, "axes", &given)) return TK_ALL_AXES;
+    return given;
+}
+
+/* Ones of a length where there is no window but a length; without either no window at all. */
+tk_array tkpy_stft_window(tkpy_call *call, tk_array window, int64_t length) {
+    if (window.node || length == TKPY_NONE) return window;
+    return tk_ones(call->context, TK_SHAPE(length), TK_FLOAT32);
+}
+
+bool tkpy_one_side(bool fallback, PyObject *onesided) {
+    return onesided && onesided != Py_None ? PyObject_IsTrue(onesided) != 0 : fallback;
 }

@@ -83,6 +83,7 @@ static bool add_functions(PyObject *module) {
            add_namespace(module, "_random", tkpy_random_functions) &&
            add_namespace(module, "_fast", tkpy_fast_functions) &&
            add_namespace(module, "_layout", tkpy_layout_functions) &&
+           add_namespace(module, "_fft", tkpy_fft_functions) &&
            add_namespace(module, "_linalg", tkpy_linalg_functions) &&
            add_namespace(module, "_nn", tkpy_nn_functions);
 }

@@ -143,7 +143,7 @@ extern PyType_Spec tkpy_compiled_spec;
 /* ---- generated from surface.def ---- */
 
 extern PyMethodDef tkpy_core_functions[], tkpy_random_functions[], tkpy_fast_functions[],
-    tkpy_linalg_functions[], tkpy_nn_functions[], tkpy_array_methods[];
+    tkpy_fft_functions[], tkpy_linalg_functions[], tkpy_nn_functions[], tkpy_array_methods[];
 
 /* ---- the layout algebra (layout.c) ---- */
 

@@ -33,6 +33,7 @@ tk_status tk_body_scan(const tk_body_call *call);
 
 tk_status tk_body_product(const tk_body_call *call);
 tk_status tk_body_conv(const tk_body_call *call);
+tk_status tk_body_fft(const tk_body_call *call); /* fft, rfft, irfft of one axis */
 
 /* Boxes and indices. */
 tk_status tk_body_join(const tk_body_call *call);

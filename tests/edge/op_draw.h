@@ -59,5 +59,7 @@ void draw_fit(draw *d);
 /* op_fit_signal.c */
 void draw_fit_conv(draw *d);
 void draw_fit_convolve(draw *d);
+void draw_fit_fft(draw *d);
+void draw_fit_stft(draw *d);
 
 #endif

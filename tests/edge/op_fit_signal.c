@@ -49,3 +49,45 @@ void draw_fit_convolve(draw *d) {
         draw_array(d, draw_chance(d, 80) ? dtype : draw_dtype(d), TK_SHAPE(1 + draw_below(d, 9)));
     d->values[2].text = modes[draw_below(d, draw_chance(d, 5) ? 4 : 3)];
 }
+
+/* ---- Fourier transforms ---- */
+
+static const char *draw_norm(draw *d) {
+    static const char *const norms[] = {"backward", "ortho", "forward", "none"};
+    return norms[draw_below(d, draw_chance(d, 3) ? 4 : 3)];
+}
+
+/* Lengths for the axes that were drawn, or none. */
+static void draw_lengths(draw *d, int s, int axes) {
+    tk_axes *lengths = &d->values[s].axes;
+    *lengths = TK_ALL_AXES;
+    if (d->values[axes].axes.count < 0 || draw_chance(d, 50)) return;
+    lengths->count = d->values[axes].axes.count;
+    for (int64_t i = 0; i < lengths->count && i < TK_AXES_MAX; i++)
+        lengths->items[i] = draw_chance(d, 3) ? 0 : 1 + draw_below(d, 9);
+}
+
+void draw_fit_fft(draw *d) {
+    int norm = draw_find(d, "norm"), n = draw_find(d, "n"), s = draw_find(d, "s");
+    if (norm >= 0) d->values[norm].text = draw_norm(d);
+    if (n >= 0) d->values[n].integer = draw_below(d, 14) - 2;
+    if (s >= 0) draw_lengths(d, s, draw_find(d, "axes"));
+}
+
+void draw_fit_stft(draw *d) {
+    int n = draw_find(d, "n_fft"), window = draw_find(d, "window"), mode = draw_find(d, "pad_mode");
+    int length = draw_find(d, "length");
+    static const char *const modes[] = {"reflect", "constant", "edge", "none"};
+    int64_t points = 1 + draw_below(d, 12);
+    tk_dtype dtype = draw_dtype(d);
+    tk_shape shape = mode >= 0 ? TK_SHAPE(2, 1 + draw_below(d, 30))
+                               : TK_SHAPE(2, points / 2 + 1, 1 + draw_below(d, 5));
+    d->values[0].array = draw_array(d, dtype, shape);
+    d->values[n].integer = draw_chance(d, 90) ? points : -1;
+    d->values[draw_find(d, "hop")].integer = draw_chance(d, 90) ? 1 + draw_below(d, 6) : -1;
+    d->values[draw_find(d, "norm")].text = draw_norm(d);
+    if (mode >= 0) d->values[mode].text = modes[draw_below(d, draw_chance(d, 4) ? 4 : 3)];
+    if (length >= 0) d->values[length].integer = draw_below(d, 40) - 10;
+    if (d->values[window].array.node)
+        d->values[window].array = draw_array(d, TK_FLOAT32, TK_SHAPE(1 + draw_below(d, points)));
+}

@@ -1,9 +1,9 @@
-"""References of convolutions. See compare_ops.py."""
+"""References of convolutions and Fourier transforms. See compare_ops.py."""
 import itertools
 
 import numpy as np
 
-from op_values import OPS, Refuse, Value, cast, kind, op, result_dtype, wrap
+from op_values import OPS, Refuse, Value, cast, kind, norm_axes, norm_axis, op, result_dtype, wrap
 
 
 def entries(given, rank, fallback):
@@ -112,3 +112,137 @@ def convolve(a, v, mode):
     if not np.all(np.isfinite(x)) or not np.all(np.isfinite(y)):
         return None
     return Value(dtype, np.convolve(x, y, mode), magnitude=("sum", np.convolve(np.abs(x), np.abs(y), mode), 2 * y.size + 8))
+
+
+# ---- Fourier transforms ----
+
+
+def transform(name, a, axes, lengths, norm):
+    """NumPy's function of that name on the values as complex64 (float32 for real signals) holds them."""
+    if norm not in ("backward", "ortho", "forward"):
+        raise Refuse("norm")
+    real = name.startswith("rfft")
+    data = cast(a, "float32" if real else "complex64").data
+    if lengths is not None and (min(lengths, default=1) < 1 or max(lengths, default=1) > 10**5):
+        raise Refuse("length")
+    if not np.all(np.isfinite(data)):
+        return None
+    dtype = "float32" if name.startswith("irfft") else "complex64"
+    if not axes and not real and name not in ("irfftn",):
+        return Value("complex64", data)
+    with np.errstate(all="ignore"):
+        value = getattr(np.fft, name)(data, lengths, axes, norm)
+        count = np.prod([float(data.shape[i] if lengths is None else n) for i, n in zip(axes, lengths or axes)])
+        total = np.sqrt(np.sum(np.abs(data)**2) * 2 * max(count, 1))
+        total *= {"backward": 1, "forward": 1 / count, "ortho": count**-0.5}[norm] if name[0] == "f" or real else \
+            {"backward": 1 / count, "forward": 1, "ortho": count**-0.5}[norm]
+    if not np.isfinite(total) or total > 1e37:
+        return None
+    return Value(dtype, value, magnitude=("absolute", np.full(value.shape, total), 16))
+
+
+def one_axis(name):
+    def reference(a, n, axis, norm):
+        axes = (norm_axis(axis, a.rank),)
+        return transform(name + "n", a, axes, None if n < 0 else (n,), norm)
+    return reference
+
+
+def several_axes(name):
+    def reference(a, s, axes, norm):
+        if s is not None and axes is None or s == "too many":
+            raise Refuse("axes")
+        axes = norm_axes(axes, a.rank, ordered=True)
+        if s is not None and len(s) != len(axes):
+            raise Refuse("s")
+        return transform(name, a, axes, None if s is None else tuple(s), norm)
+    return reference
+
+
+for n in ("fft", "ifft", "rfft", "irfft"):
+    OPS[n], OPS[n + "n"] = one_axis(n), several_axes(n + "n")
+
+
+def shift(function):
+    def reference(a, axes):
+        axes = norm_axes(axes, a.rank, ordered=True)
+        return Value(a.dtype, function(a.data, axes) if axes else a.data)
+    return reference
+
+
+OPS["fftshift"], OPS["ifftshift"] = shift(np.fft.fftshift), shift(np.fft.ifftshift)
+
+
+def frequencies(function):
+    def reference(n, d):
+        if n < 1 or d == 0 or np.isnan(d):
+            raise Refuse("n or d")
+        if n > 10**5:
+            return None
+        return Value("float32", function(n, d), magnitude=4)
+    return reference
+
+
+OPS["fftfreq"], OPS["rfftfreq"] = frequencies(np.fft.fftfreq), frequencies(np.fft.rfftfreq)
+
+
+def window_of(window, n_fft):
+    if window is None:
+        return np.ones(n_fft)
+    if window.rank != 1 or window.shape[0] > n_fft:
+        raise Refuse("window")
+    missing = n_fft - window.shape[0]
+    return np.pad(cast(window, "float32").data, (missing // 2, missing - missing // 2))
+
+
+@op("stft")
+def stft(a, n_fft, hop, window, center, pad_mode, norm, onesided):
+    if n_fft < 1 or hop < 1 or a.rank < 1 or a.shape[-1] < 1 or pad_mode not in ("reflect", "constant", "edge"):
+        raise Refuse("stft")
+    window = window_of(window, n_fft)
+    margin = n_fft // 2 if center else 0
+    data = cast(a, "float32" if onesided or a.dtype != "complex64" else "complex64").data
+    if n_fft > 10**5 or hop > 10**5:
+        return None
+    if data.shape[-1] + 2 * margin < n_fft:
+        raise Refuse("short")
+    if not np.all(np.isfinite(data)) or not np.all(np.isfinite(window)) or np.max(np.abs(data), initial=0) > 1e15:
+        return None
+    data = np.pad(data, [(0, 0)] * (a.rank - 1) + [(margin, margin)], mode=pad_mode)
+    starts = range(0, data.shape[-1] - n_fft + 1, hop)
+    frames = np.stack([data[..., i:i + n_fft] for i in starts], axis=-2) * window
+    return transform("rfftn" if onesided else "fftn", Value("complex64", frames), (frames.ndim - 1,), None, norm) and Value(
+        "complex64", np.swapaxes((np.fft.rfft if onesided else np.fft.fft)(frames, norm=norm), -1, -2),
+        magnitude=("absolute", 1 + np.full((), np.sqrt(np.sum(np.abs(frames)**2) * 2 * n_fft)), 16))
+
+
+@op("istft")
+def istft(a, n_fft, hop, window, center, norm, onesided, length):
+    if a.rank < 2 or a.shape[-1] < 1:
+        raise Refuse("rank")
+    if n_fft < 0:
+        n_fft = 2 * (a.shape[-2] - 1) if onesided else a.shape[-2]
+    hop = n_fft // 4 if hop < 0 else hop
+    if n_fft < 1 or hop < 1 or norm not in ("backward", "ortho", "forward") or length > 2**31 - 1:
+        raise Refuse("istft")
+    if n_fft > 10**5 or hop > 10**5 or length > 10**5:
+        return None
+    window = window_of(window, n_fft)
+    data = cast(a, "complex64").data
+    if not np.all(np.isfinite(data)) or not np.all(np.isfinite(window)) or np.max(np.abs(data), initial=0) > 1e15:
+        return None
+    turned = np.swapaxes(data, -1, -2)
+    frames = np.fft.irfft(turned, n_fft, norm=norm) if onesided else np.fft.ifft(turned, n_fft, norm=norm).real
+    whole = (frames.shape[-2] - 1) * hop + n_fft
+    signal, envelope = np.zeros((*frames.shape[:-2], whole)), np.zeros(whole)
+    for i in range(frames.shape[-2]):
+        signal[..., i * hop:i * hop + n_fft] += frames[..., i, :] * window
+        envelope[i * hop:i * hop + n_fft] += window**2
+    if np.any((envelope > 0) & (envelope < 1e-2)):
+        return None
+    first = n_fft // 2 if center else 0
+    length = max(whole - 2 * first, 0) if length < 0 else length
+    signal = np.pad((signal / np.where(envelope > 0, envelope, 1))[..., first:first + length],
+                    [(0, 0)] * (a.rank - 2) + [(0, max(0, length - max(whole - first, 0)))])
+    size = 1 + 1e3 * np.sqrt(np.sum(np.abs(data)**2) * n_fft) * (1 if norm != "forward" else n_fft)
+    return Value("float32", signal, magnitude=("absolute", np.full(signal.shape, size), 16))

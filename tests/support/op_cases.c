@@ -16,6 +16,8 @@
     }
 #define F(...)                                                                                     \
     { TK_FLOAT32, S(__VA_ARGS__), 0 }
+#define C(...)                                                                                     \
+    { TK_COMPLEX64, S(__VA_ARGS__), 0 }
 #define B(...)                                                                                     \
     { TK_BOOL, S(__VA_ARGS__), 0 }
 #define I(limit, ...)                                                                              \
@@ -75,6 +77,12 @@ static const op_case written[] = {
      {F(2, 3, 4), F(4, 2, 1)},
      ATTRS(conv, L(1), L(1), L(-1), L(1), L(3), 4, false),
      false},
+    {TK_OP_fft_axis, 1, {C(2, 5)}, ATTRS(fft, 1, false, 1), false},
+    {TK_OP_fft_axis, 1, {C(6, 3)}, ATTRS(fft, 0, true, .5), false},
+    {TK_OP_rfft_axis, 1, {F(2, 6)}, ATTRS(fft, 1, false, 1), false},
+    {TK_OP_rfft_axis, 1, {F(5, 2)}, ATTRS(fft, 0, false, .25), false},
+    {TK_OP_irfft_axis, 1, {C(2, 4)}, ATTRS(irfft, 1, 6, 1), false},
+    {TK_OP_irfft_axis, 1, {C(3, 2)}, ATTRS(irfft, 0, 5, 2), false},
     {TK_OP_reshape_to, 1, {F(2, 6)}, ATTRS(shape, L(3, 4)), false},
     {TK_OP_reshape_to, 1, {F(1, 1)}, ATTRS(shape, {0}), false},
     {TK_OP_permute, 1, {F(2, 3, 4)}, ATTRS(axes, L(2, 0, 1)), false},

@@ -212,6 +212,24 @@ static void make_conv(maker *m) {
                                            .flip = all[i].flip};
 }
 
+static const int64_t fft_lengths[] = {5, 4, 1};
+
+static void make_fft(maker *m) {
+    int64_t length = fft_lengths[m->index % 3];
+    input_as(m, m->s->op == TK_OP_fft_axis ? TK_COMPLEX64 : TK_FLOAT32,
+             m->index < 3 ? TK_SHAPE(2, length) : TK_SHAPE(length, 2), ANY);
+    m->s->record.of_fft = (tk_attrs_fft){.axis = m->index < 3,
+                                         .inverse = m->s->op == TK_OP_fft_axis && m->index % 2,
+                                         .scale = m->index % 2 ? 0.75 : 1};
+}
+
+static void make_irfft(maker *m) {
+    int64_t length = fft_lengths[m->index % 3], kept = length / 2 + 1;
+    input_as(m, TK_COMPLEX64, m->index < 3 ? TK_SHAPE(2, kept) : TK_SHAPE(kept, 2), ANY);
+    m->s->record.of_irfft =
+        (tk_attrs_irfft){.axis = m->index < 3, .length = length, .scale = m->index % 2 ? 0.5 : 1};
+}
+
 /* ---- shape ---- */
 
 static void make_reshape(maker *m) {
@@ -391,6 +409,9 @@ static const generator own[] = {
     {TK_OP_scan_logsumexp, 8, make_scan},
     {TK_OP_product, 2, make_product},
     {TK_OP_conv_general, 5, make_conv},
+    {TK_OP_fft_axis, 6, make_fft},
+    {TK_OP_rfft_axis, 6, make_fft},
+    {TK_OP_irfft_axis, 6, make_irfft},
     {TK_OP_reshape_to, 1, make_reshape},
     {TK_OP_permute, 1, make_permute},
     {TK_OP_expand, 2, make_expand},
