@@ -113,7 +113,8 @@ static tk_node *transform(tk_builder *b, plan p, tk_node *a, tk_axes s, tk_axes 
 
 static tk_node *along(tk_builder *b, plan p, tk_node *a, int64_t n, int64_t axis,
                       const char *norm) {
-    return transform(b, p, a, n < 0 ? tk_all_axes() : TK_AXES(n), TK_AXES(axis), norm);
+    tk_axes one = {1, {axis}}; /* any number: TK_AXES ends at one of them */
+    return transform(b, p, a, n < 0 ? tk_all_axes() : TK_AXES(n), one, norm);
 }
 
 tk_node *tkb_fft(tk_builder *b, tk_node *a, int64_t n, int64_t axis, const char *norm) {

@@ -42,6 +42,7 @@ typedef enum tk_lower {
     TK_LOWER_SORT,
     TK_LOWER_RANDOM,
     TK_LOWER_FUSED,
+    TK_LOWER_LIBRARY,
     TK_LOWER_ALIAS
 } tk_lower;
 
