@@ -39,6 +39,12 @@ function(tiki_add_test name)
                        ENVIRONMENT "${test_environment}")
 endfunction()
 
+# The stand-in for NVIDIA's driver, which the tests of the CUDA runtime load by its path.
+add_library(standin_cuda SHARED tests/runtime/standin/standin_cuda.c)
+target_include_directories(standin_cuda PRIVATE include src tests)
+target_link_libraries(standin_cuda PRIVATE tiki_flags Threads::Threads)
+list(APPEND test_environment "TIKI_STANDIN_CUDA=$<TARGET_FILE:standin_cuda>")
+
 file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.c)
 add_library(tiki_test_support INTERFACE)
 target_include_directories(tiki_test_support INTERFACE tests)
@@ -53,6 +59,7 @@ if(support_sources)
 endif()
 
 file(GLOB test_sources CONFIGURE_DEPENDS tests/*/test_*.c)
+list(FILTER test_sources EXCLUDE REGEX "^.*/tests/gpu/") # TikiGpu.cmake
 list(FILTER test_sources INCLUDE REGEX "${test_areas}")
 foreach(source ${test_sources})
   get_filename_component(file ${source} NAME_WE)

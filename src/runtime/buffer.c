@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -89,23 +90,75 @@ static void cache_take(tk_memory *memory, tk_buffer *buffer) {
     memory->info.cache -= buffer->capacity;
 }
 
-static tk_buffer *best_of_list(tk_buffer *list, size_t least, size_t most) {
+/* What a cached block must be: a size, and free for a queue. Devices are asked about marks `asks`
+ * times at most, since every question costs as much as a whole search. */
+typedef struct search {
+    const tk_driver *driver;
+    tk_queue *queue;
+    size_t least, most;
+    int asks;
+} search;
+
+#define MOST_ASKS 8
+
+static bool is_past(search *want, const tk_mark *mark) {
+    if (mark->queue == want->queue) return true;
+    bool ask = want->asks > 0;
+    if (ask) want->asks--;
+    return want->driver->queue_passed(mark->queue, mark->ticket, ask);
+}
+
+static bool is_free(search *want, const tk_buffer *block) {
+    for (int i = 0; i < block->n_marks; i++)
+        if (!is_past(want, &block->marks[i])) return false;
+    return true;
+}
+
+static tk_buffer *best_of_list(tk_buffer *list, search *want) {
     tk_buffer *best = NULL;
     for (tk_buffer *block = list; block; block = block->next) {
-        if (block->capacity == least) return block;
-        bool fits = block->capacity > least && block->capacity <= most;
-        if (fits && (!best || block->capacity < best->capacity)) best = block;
+        if (block->capacity < want->least || block->capacity > want->most) continue;
+        if (best && block->capacity >= best->capacity) continue;
+        if (!is_free(want, block)) continue;
+        best = block;
+        if (block->capacity == want->least) return block;
     }
     return best;
 }
 
-static tk_buffer *find_cached(const tk_memory *memory, size_t capacity) {
-    size_t most = capacity + capacity / (capacity < LARGE_BLOCK ? 4 : 8);
-    for (int class = size_class(capacity), last = size_class(most); class <= last; class ++) {
-        tk_buffer *block = best_of_list(memory->cached[class], capacity, most);
+static tk_buffer *search_cache(const tk_memory *memory, search *want) {
+    int last = size_class(want->most);
+    for (int class = size_class(want->least); class <= last; class ++) {
+        tk_buffer *block = best_of_list(memory->cached[class], want);
         if (block) return block;
     }
     return NULL;
+}
+
+/* First what needs no question, then, on devices with queues, what the device says is free. */
+static tk_buffer *find_cached(const tk_device *device, tk_queue *queue, size_t capacity) {
+    size_t most = capacity + capacity / (capacity < LARGE_BLOCK ? 4 : 8);
+    search want = {device->driver, queue, capacity, most, 0};
+    tk_buffer *block = search_cache(&device->memory, &want);
+    if (block || !device->driver->queue_passed) return block;
+    want.asks = MOST_ASKS;
+    return search_cache(&device->memory, &want);
+}
+
+static void hold(tk_memory *memory, tk_buffer *buffer) {
+    buffer->previous = NULL;
+    buffer->next = memory->held;
+    if (memory->held) memory->held->previous = buffer;
+    memory->held = buffer;
+}
+
+static void let_go(tk_memory *memory, tk_buffer *buffer) {
+    if (buffer->next) buffer->next->previous = buffer->previous;
+    if (buffer->previous)
+        buffer->previous->next = buffer->next;
+    else
+        memory->held = buffer->next;
+    buffer->next = buffer->previous = NULL;
 }
 
 /* Unlinks the oldest blocks until at most `bytes` are cached; gives them as a list through `next`.
@@ -124,8 +177,11 @@ static tk_buffer *evict_down_to(tk_memory *memory, size_t bytes) {
 /* ---- blocks, without the lock -----------------------------------------------------------------
  */
 
+/* Errors of a wait are the device's and come up again where its work is waited for. */
 static void free_block(tk_device *device, tk_buffer *buffer) {
     const tk_memory_hooks *hooks = &device->memory.hooks;
+    for (int i = 0; i < buffer->n_marks && !inherited(device); i++)
+        (void)device->driver->queue_wait(buffer->marks[i].queue, buffer->marks[i].ticket, NULL);
     if (device->driver->host_memory) SHOW(buffer->data, buffer->capacity);
     if (hooks->free)
         hooks->free(hooks->user, buffer->data, buffer->capacity);
@@ -174,10 +230,12 @@ static void raise_peak(tk_memory_info *info) {
     if (info->active > info->peak) info->peak = info->active;
 }
 
-static tk_buffer *take_from_cache(tk_memory *memory, size_t capacity) {
-    tk_buffer *buffer = find_cached(memory, capacity);
+static tk_buffer *take_from_cache(tk_device *device, tk_queue *queue, size_t capacity) {
+    tk_memory *memory = &device->memory;
+    tk_buffer *buffer = find_cached(device, queue, capacity);
     if (!buffer) return NULL;
     cache_take(memory, buffer);
+    hold(memory, buffer);
     memory->info.active += buffer->capacity;
     memory->info.hits++;
     memory->holders++;
@@ -198,10 +256,11 @@ static bool reserve(tk_memory *memory, size_t capacity, tk_buffer **out_evicted)
     return true;
 }
 
-/* Ends what reserve began. */
-static void settle(tk_memory *memory, size_t capacity, bool made) {
+/* Ends what reserve began; NULL: no block could be made. */
+static void settle(tk_memory *memory, size_t capacity, tk_buffer *made) {
     pthread_mutex_lock(&memory->lock);
     if (made) {
+        hold(memory, made);
         raise_peak(&memory->info);
     } else {
         memory->info.active -= capacity;
@@ -210,11 +269,62 @@ static void settle(tk_memory *memory, size_t capacity, bool made) {
     pthread_mutex_unlock(&memory->lock);
 }
 
+/* Who holds how much, by label. */
+typedef struct holder {
+    const char *label;
+    size_t bytes, count;
+} holder;
+
+#define MOST_HOLDERS 32 /* further labels count as "others" */
+#define SHOWN_HOLDERS 4
+
+static void count_holder(holder *holders, int *count, const tk_buffer *buffer) {
+    const char *label = buffer->label ? buffer->label : "unnamed";
+    int at = 0;
+    while (at < *count && strcmp(holders[at].label, label) != 0) at++;
+    if (at == MOST_HOLDERS) at--;
+    if (at == *count)
+        holders[(*count)++] = (holder){at == MOST_HOLDERS - 1 ? "others" : label, 0, 0};
+    holders[at].bytes += buffer->capacity;
+    holders[at].count++;
+}
+
+static int largest_holder(const holder *holders, int count) {
+    int largest = 0;
+    for (int i = 1; i < count; i++)
+        if (holders[i].bytes > holders[largest].bytes) largest = i;
+    return largest;
+}
+
+/* Writes "; held: activations 120 bytes in 3, ...", the largest first. */
+static void describe_holders(tk_device *device, char *text, size_t room) {
+    holder holders[MOST_HOLDERS];
+    int count = 0;
+    pthread_mutex_lock(&device->memory.lock);
+    for (const tk_buffer *at = device->memory.held; at; at = at->next)
+        count_holder(holders, &count, at);
+    pthread_mutex_unlock(&device->memory.lock);
+    size_t length = 0;
+    text[0] = 0;
+    for (int shown = 0; shown < SHOWN_HOLDERS && shown < count; shown++) {
+        holder *next = &holders[largest_holder(holders, count)];
+        if (next->bytes == 0 || length >= room) return;
+        length += (size_t)snprintf(text + length, room - length, "%s %s %zu bytes in %zu",
+                                   shown ? "," : "; held:", next->label, next->bytes, next->count);
+        next->bytes = 0;
+    }
+}
+
 static tk_status fail_for_memory(tk_device *device, size_t bytes, const char *who) {
     tk_memory_info info = tk_device_memory(device);
+    char holders[384], driver[96] = "";
+    describe_holders(device, holders, sizeof holders);
+    if (device->driver->describe_memory)
+        device->driver->describe_memory(device->state, driver, sizeof driver);
     return tk_fail(TK_OUT_OF_MEMORY,
-                   "%s: %zu bytes asked for, %s; %zu bytes active, %zu cached, limit %zu",
-                   device->name, bytes, who, info.active, info.cache, info.memory_limit);
+                   "%s: %zu bytes asked for, %s; %zu bytes active, %zu cached, limit %zu%s%s%s",
+                   device->name, bytes, who, info.active, info.cache, info.memory_limit,
+                   driver[0] ? "; the device has " : "", driver, holders);
 }
 
 static tk_buffer *block_from_system(tk_device *device, size_t capacity) {
@@ -223,18 +333,23 @@ static tk_buffer *block_from_system(tk_device *device, size_t capacity) {
         tk_device_clear_cache(device);
         buffer = new_block(device, capacity);
     }
-    settle(&device->memory, capacity, buffer != NULL);
+    settle(&device->memory, capacity, buffer);
     return buffer;
 }
 
 tk_status tk_buffer_new(tk_device *device, size_t bytes, tk_buffer **out_buffer) {
+    return tk_buffer_new_on(device, NULL, bytes, out_buffer);
+}
+
+tk_status tk_buffer_new_on(tk_device *device, tk_queue *queue, size_t bytes,
+                           tk_buffer **out_buffer) {
     *out_buffer = NULL;
     TK_TRY(tk_device_check(device));
     tk_memory *memory = &device->memory;
     size_t capacity = tk_buffer_capacity(bytes);
     tk_buffer *evicted = NULL;
     pthread_mutex_lock(&memory->lock);
-    tk_buffer *buffer = take_from_cache(memory, capacity);
+    tk_buffer *buffer = take_from_cache(device, queue, capacity);
     bool allowed = buffer || reserve(memory, capacity, &evicted);
     pthread_mutex_unlock(&memory->lock);
     free_blocks(device, evicted);
@@ -244,6 +359,9 @@ tk_status tk_buffer_new(tk_device *device, size_t bytes, tk_buffer **out_buffer)
     atomic_store_explicit(&buffer->references, 1, memory_order_relaxed);
     buffer->bytes = bytes;
     buffer->written = (tk_event){0};
+    buffer->label = NULL;
+    buffer->home = queue;
+    buffer->n_marks = 0;
     if (device->driver->host_memory) SHOW(buffer->data, bytes);
     trace_memory(device);
     *out_buffer = buffer;
@@ -281,6 +399,54 @@ bool tk_buffer_unique(const tk_buffer *buffer) {
     return atomic_load_explicit(&buffer->references, memory_order_acquire) == 1;
 }
 
+/* ---- queues -----------------------------------------------------------------------------------
+ */
+
+void tk_buffer_label(tk_buffer *buffer, const char *label) {
+    if (inherited(buffer->device)) return;
+    pthread_mutex_lock(&buffer->device->memory.lock);
+    buffer->label = label;
+    pthread_mutex_unlock(&buffer->device->memory.lock);
+}
+
+/* Notes a mark, under the lock; false when all places are taken by other queues. */
+static bool note_mark(tk_buffer *buffer, tk_mark mark) {
+    for (int i = 0; i < buffer->n_marks; i++)
+        if (buffer->marks[i].queue == mark.queue) {
+            buffer->marks[i].ticket = mark.ticket;
+            return true;
+        }
+    if (buffer->n_marks == TK_BUFFER_MARKS) return false;
+    buffer->marks[buffer->n_marks++] = mark;
+    return true;
+}
+
+/* One place is kept for the home queue's mark. */
+static bool note_use(tk_buffer *buffer, tk_mark mark) {
+    bool noted = buffer->n_marks < TK_BUFFER_MARKS - 1;
+    for (int i = 0; i < buffer->n_marks && !noted; i++)
+        noted = buffer->marks[i].queue == mark.queue;
+    return noted && note_mark(buffer, mark);
+}
+
+tk_status tk_buffer_used(tk_buffer *buffer, tk_queue *queue) {
+    tk_device *device = buffer->device;
+    const tk_driver *driver = device->driver;
+    if (!queue || queue == buffer->home || buffer->capacity == 0) return TK_OK;
+    TK_TRY(tk_device_check(device));
+    tk_mark mark = {queue, driver->queue_ticket(queue)};
+    pthread_mutex_lock(&device->memory.lock);
+    bool noted = note_use(buffer, mark);
+    tk_queue *other = buffer->marks[0].queue;
+    pthread_mutex_unlock(&device->memory.lock);
+    if (noted) return TK_OK;
+    TK_TRY(driver->queue_follow(other, mark));
+    pthread_mutex_lock(&device->memory.lock);
+    note_mark(buffer, (tk_mark){other, driver->queue_ticket(other)});
+    pthread_mutex_unlock(&device->memory.lock);
+    return TK_OK;
+}
+
 static void end_foreign(tk_buffer *buffer) {
     tk_device *device = buffer->device;
     if (buffer->release) buffer->release(buffer->owner);
@@ -291,6 +457,10 @@ static void end_foreign(tk_buffer *buffer) {
 /* Puts the block into the cache and takes out what is then too much: itself if it alone is. */
 static tk_buffer *cache_block(tk_memory *memory, tk_buffer *buffer) {
     memory->info.active -= buffer->capacity;
+    let_go(memory, buffer);
+    if (buffer->home)
+        note_mark(buffer,
+                  (tk_mark){buffer->home, buffer->device->driver->queue_ticket(buffer->home)});
     if (buffer->capacity > memory->info.cache_limit) return buffer;
     cache_put(memory, buffer);
     return evict_down_to(memory, memory->info.cache_limit);

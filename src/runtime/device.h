@@ -20,6 +20,17 @@
 
 typedef struct tk_buffer tk_buffer;
 
+/* The order in which a device beside the processor does its work; the driver defines it. Work that
+ * was handed to it has a ticket: 1 for the first, then one more each. A queue stays a valid address
+ * until its device ends, so a mark in it never dangles. */
+typedef struct tk_queue tk_queue;
+
+/* The moment at which the device has done the first `ticket` works of `queue`. NULL: past. */
+typedef struct tk_mark {
+    tk_queue *queue;
+    uint64_t ticket;
+} tk_mark;
+
 /* A piece of work on the host, run in a stream's order. A failure is reported with tk_fail. */
 typedef tk_status (*tk_task)(void *arg);
 
@@ -49,15 +60,31 @@ typedef struct tk_driver {
     /* Copies and returns when it is done. */
     tk_status (*copy)(void *state, void *to, const void *from, size_t bytes, tk_copy kind);
 
-    /* Runs a stream's task, with the device made current where that means something. NULL: the
-     * device does not compute, and streams refuse tasks for it. */
-    tk_status (*run)(void *state, tk_task task, void *arg);
+    /* Runs a stream's task, with the device and the stream's queue (NULL where there are none) made
+     * current where that means something. NULL: the device does not compute, and streams refuse
+     * tasks for it. */
+    tk_status (*run)(void *state, tk_queue *queue, tk_task task, void *arg);
 
     /* Returns when the device has done all that tasks have launched on it. */
     tk_status (*synchronize)(void *state);
+
+    /* Queues: all set, or all NULL where work is done by the time that a task returns. */
+    tk_status (*queue_open)(void *state, tk_queue **out_queue);
+    void (*queue_close)(tk_queue *queue);            /* waits for its work */
+    uint64_t (*queue_ticket)(const tk_queue *queue); /* of the latest work */
+    /* Whether a mark is past: as far as is known, or asking the device. Neither waits. */
+    bool (*queue_passed)(tk_queue *queue, uint64_t ticket, bool ask);
+    tk_status (*queue_wait)(tk_queue *queue, uint64_t ticket, const tk_wait *wait);
+    /* Makes later work of `queue` wait for the mark, without holding up the caller. */
+    tk_status (*queue_follow)(tk_queue *queue, tk_mark mark);
+
+    /* Writes what the device says of its memory ("3 of 141 GiB free"), for an error. May be NULL.
+     */
+    void (*describe_memory)(void *state, char *text, size_t bytes);
 } tk_driver;
 
 extern const tk_driver tk_driver_cpu;
+extern const tk_driver tk_driver_cuda;
 extern const tk_driver tk_driver_null;
 
 /* Cached blocks are kept in lists by size, eight lists a doubling. */
@@ -70,6 +97,7 @@ typedef struct tk_memory {
     tk_memory_info info;
     int64_t holders; /* the opener, until the close, and each buffer that somebody holds */
     tk_buffer *oldest, *newest; /* all cached blocks, by the time they were freed */
+    tk_buffer *held;            /* all blocks that somebody holds */
     tk_buffer *cached[TK_MEMORY_CLASSES];
 } tk_memory;
 

@@ -10,8 +10,9 @@ static tk_status open_cpu(int index, void **out_state) {
 
 static void close_cpu(void *state) { (void)state; }
 
-static tk_status run_task(void *state, tk_task task, void *arg) {
+static tk_status run_task(void *state, tk_queue *queue, tk_task task, void *arg) {
     (void)state;
+    (void)queue;
     return task(arg);
 }
 

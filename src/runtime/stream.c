@@ -30,6 +30,7 @@ struct entry {
 
 struct tk_stream {
     tk_device *device;
+    tk_queue *queue; /* of the device; NULL where it has none */
     uint32_t fork_epoch;
     pthread_t worker;
 
@@ -59,6 +60,13 @@ tk_status tk_stream_open(tk_device *device, tk_stream **out_stream) {
     if (!stream) return tk_fail(TK_OUT_OF_MEMORY, "no memory for a stream of %s", device->name);
     stream->device = device;
     stream->fork_epoch = tk_fork_epoch();
+    const tk_driver *driver = device->driver;
+    tk_status status = TK_OK;
+    if (driver->queue_open) status = driver->queue_open(device->state, &stream->queue);
+    if (status != TK_OK) {
+        tk_free(stream);
+        return status;
+    }
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -85,6 +93,7 @@ void tk_stream_close(tk_stream *stream) {
     if (!stream) return;
     if (!inherited(stream)) {
         end_worker(stream);
+        if (stream->queue) stream->device->driver->queue_close(stream->queue);
         pthread_cond_destroy(&stream->done);
         pthread_cond_destroy(&stream->work);
         pthread_mutex_destroy(&stream->lock);
@@ -94,6 +103,14 @@ void tk_stream_close(tk_stream *stream) {
 }
 
 tk_device *tk_stream_device(const tk_stream *stream) { return stream->device; }
+
+tk_queue *tk_stream_queue(const tk_stream *stream) { return stream->queue; }
+
+/* What the device has been handed so far. */
+static tk_mark device_mark(const tk_stream *stream) {
+    if (!stream->queue) return (tk_mark){0};
+    return (tk_mark){stream->queue, stream->device->driver->queue_ticket(stream->queue)};
+}
 
 static tk_status check_stream(const tk_stream *stream) {
     if (!inherited(stream)) return TK_OK;
@@ -124,7 +141,7 @@ static tk_status run_task(tk_stream *stream, uint64_t ticket, tk_task task, void
     tk_trace_flow_end(flow, "submit");
     tk_device *device = stream->device;
     tasks_here++;
-    tk_status status = device->driver->run(device->state, task, arg);
+    tk_status status = device->driver->run(device->state, stream->queue, task, arg);
     tasks_here--;
     tk_trace_end(begin, "stream", "task", "%s, ticket %llu", device->name,
                  (unsigned long long)ticket);
@@ -159,13 +176,20 @@ static bool has_work(const tk_stream *stream) {
     return !stream->busy && stream->finished < stream->submitted;
 }
 
-static void await_event(tk_event event) {
+/* Holds `stream` until the event: its tasks until the other's have run, its queue until the other's
+ * has done their work. */
+static tk_status await_event(tk_stream *stream, tk_event event) {
     tk_stream *other = event.stream;
     pthread_mutex_lock(&other->lock);
     other->waiters++;
     while (other->finished < event.ticket) pthread_cond_wait(&other->done, &other->lock);
     other->waiters--;
     pthread_mutex_unlock(&other->lock);
+    tk_mark mark = device_mark(other);
+    if (!mark.queue) return TK_OK;
+    if (stream->device == other->device)
+        return other->device->driver->queue_follow(stream->queue, mark);
+    return other->device->driver->queue_wait(mark.queue, mark.ticket, NULL);
 }
 
 /* Lets go of the lock while the task runs. */
@@ -177,7 +201,7 @@ static void run_next(tk_stream *stream) {
     if (entry.task)
         status = run_task(stream, ticket, entry.task, entry.arg, entry.flow);
     else
-        await_event(entry.event);
+        status = await_event(stream, entry.event);
     pthread_mutex_lock(&stream->lock);
     if (status != TK_OK) keep_error(stream, status, ticket);
     end_task(stream);
@@ -349,7 +373,10 @@ tk_status tk_event_wait(tk_event event, const tk_wait *wait) {
     tk_status status = wait_locked(stream, event.ticket, wait);
     pthread_mutex_unlock(&stream->lock);
     TK_TRY(status);
-    return stream->device->driver->synchronize(stream->device->state);
+    const tk_driver *driver = stream->device->driver;
+    if (!stream->queue) return driver->synchronize(stream->device->state);
+    tk_mark mark = device_mark(stream);
+    return driver->queue_wait(mark.queue, mark.ticket, wait);
 }
 
 tk_status tk_stream_wait(tk_stream *stream, const tk_wait *wait) {
@@ -382,7 +409,9 @@ bool tk_event_done(tk_event event) {
     pthread_mutex_lock(&event.stream->lock);
     bool done = event.stream->finished >= event.ticket;
     pthread_mutex_unlock(&event.stream->lock);
-    return done;
+    tk_mark mark = device_mark(event.stream);
+    if (!done || !mark.queue) return done;
+    return event.stream->device->driver->queue_passed(mark.queue, mark.ticket, true);
 }
 
 tk_status tk_stream_wait_event(tk_stream *stream, tk_event event) {

@@ -12,6 +12,11 @@
  * tk_event_wait that covers it, once. Later tasks run all the same. Who shares a stream and must
  * know whose task failed keeps the status in the task's own record.
  *
+ * A device beside the processor has its own order, its queue: a task hands work to it and returns.
+ * Tasks of such a stream count as done for others (tk_event_wait, tk_event_done, waits between
+ * streams) when the device has done what they, and the tasks after them that have run by then,
+ * handed over.
+ *
  * Fork: in a child every call gives TK_CONTEXT_ERROR; closing only frees. Nothing hangs. */
 #ifndef RUNTIME_STREAM_H
 #define RUNTIME_STREAM_H
@@ -35,6 +40,9 @@ tk_status tk_stream_open(tk_device *device, tk_stream **out_stream);
 void tk_stream_close(tk_stream *stream);
 
 tk_device *tk_stream_device(const tk_stream *stream);
+
+/* The device's queue that the stream's tasks hand work to; NULL where the device has none. */
+tk_queue *tk_stream_queue(const tk_stream *stream);
 
 /* Puts a task at the end of the queue; `arg` must live until it ran. TK_UNSUPPORTED if the device
  * does not compute, TK_OUT_OF_MEMORY, TK_CONTEXT_ERROR in a forked child; the task then never runs.
