@@ -50,6 +50,7 @@ add_library(tiki_test_support INTERFACE)
 target_include_directories(tiki_test_support INTERFACE tests)
 target_link_libraries(tiki_test_support INTERFACE tiki_internal PkgConfig::cmocka
                       ${tiki_dependencies})
+add_dependencies(tiki_test_support standin_cuda)
 if(support_sources)
   set(op_calls_table ${tiki_generated_dir}/op_calls_table.c)
   add_custom_command(OUTPUT ${op_calls_table} COMMAND tkgen calls ${op_calls_table} DEPENDS tkgen

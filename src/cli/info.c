@@ -1,30 +1,41 @@
 /* `tiki info`: what this build is and what this machine offers it. */
-#include <dlfcn.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <zip.h>
 
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "tiki/cache.h"
+#include "tiki/gpu.h"
 #include "tiki/version.h"
 
-static void print_cuda(void) {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (driver) dlclose(driver);
-    printf("gpu        off: %s\n",
-           driver ? "an NVIDIA driver is there, but this version of Tiki has no CUDA device"
-                  : "no NVIDIA driver (libcuda.so.1) and no CUDA device in this version");
+static void print_gpu(int index) {
+    tk_gpu_info info;
+    if (tk_gpu_describe(index, &info) != TK_OK) {
+        printf("gpu        off: %s\n", tk_error_message());
+        return;
+    }
+    printf(
+        "gpu        cuda:%d, %s, compute capability %d.%d, %d multiprocessors, %.1f GiB, driver of "
+        "CUDA %d.%d\n",
+        index, info.name, info.major, info.minor, info.multiprocessors,
+        (double)info.memory / (1 << 30), info.driver / 1000, info.driver % 1000 / 10);
+}
+
+static void print_gpus(void) {
+    int count;
+    if (tk_gpu_count(&count) != TK_OK) printf("gpu        off: %s\n", tk_error_message());
+    for (int i = 0; i < count; i++) print_gpu(i);
 }
 
 static void print_cache(void) {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0])
-        printf("cache      %s/tiki (not used by this version)\n", cache);
-    else if (home && home[0])
-        printf("cache      %s/.cache/tiki (not used by this version)\n", home);
-    else
-        printf("cache      none: neither XDG_CACHE_HOME nor HOME is set\n");
+    tk_cache_options looking = {.read_only = true};
+    tk_cache *cache;
+    char warning[512];
+    if (tk_cache_open(&looking, &cache) != TK_OK) return;
+    tk_cache_warning(cache, warning, sizeof warning);
+    printf("cache      %s%s\n", tk_cache_folder(cache), warning);
+    tk_cache_close(cache);
 }
 
 static int print_all(void) {
@@ -36,7 +47,7 @@ static int print_all(void) {
     printf("cpu        %s, %d threads, %s vectors, %.1f GiB memory limit\n", tk_device_name(device),
            tk_threads_count(), tk_cpu_variant(),
            (double)tk_device_memory(device).memory_limit / (1 << 30));
-    print_cuda();
+    print_gpus();
     printf("blas       %s\n",
            blas ? blas : "none: libopenblas.so.0 is not installed, own products do all the work");
     printf("json       jansson %s\n", jansson_version_str());

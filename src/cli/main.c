@@ -21,6 +21,7 @@ static const command commands[] = {
     {"generate", command_generate, "let a trained model write"},
     {"eval", command_eval, "measure a model's loss on a file"},
     {"layout", tk_cli_layout, "compute with CuTe layouts and draw them"},
+    {"cache", command_cache, "list, check and shorten the kernels kept on disk"},
     {"info", command_info, "version, devices, libraries, and why a device is off"},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])

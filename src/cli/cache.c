@@ -1,0 +1,92 @@
+/* `tiki cache`: look after the kernels that are kept on disk.
+ *
+ *     tiki cache ls                the entries, the one used last first
+ *     tiki cache verify            check every entry, remove those that are damaged
+ *     tiki cache prune [MIB]       remove those used longest ago until MIB are left (0)
+ *     tiki cache explain DIGEST    the key of an entry, and what the nearest other one differs in
+ */
+#define _XOPEN_SOURCE 700
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/commands.h"
+#include "tiki/cache.h"
+
+static const char usage[] =
+    "usage: tiki cache ls | verify | prune [MIB] | explain DIGEST\n\n"
+    "Looks after the kernels that are kept on disk: lists them, checks them, removes those used\n"
+    "longest ago, explains an entry's key by its digest or the first digits of it.\n";
+
+static bool print_entry(void *arg, const tk_cache_entry *entry) {
+    char when[32];
+    time_t used = (time_t)entry->used;
+    struct tm parts;
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M", gmtime_r(&used, &parts));
+    printf("%.12s  %s  %10zu  %s\n", entry->digest, when, entry->bytes, entry->what);
+    ++*(int64_t *)arg;
+    return true;
+}
+
+static int list(tk_cache *cache) {
+    int64_t count = 0;
+    if (tk_cache_list(cache, print_entry, &count) != TK_OK) return complain_of_error("cache ls");
+    printf("%lld entries in %s\n", (long long)count, tk_cache_folder(cache));
+    return 0;
+}
+
+static int verify(tk_cache *cache) {
+    int64_t sound, broken;
+    if (tk_cache_verify(cache, &sound, &broken) != TK_OK) return complain_of_error("cache verify");
+    printf("%lld entries are sound, %lld were damaged\n", (long long)sound, (long long)broken);
+    return broken ? 1 : 0;
+}
+
+static int prune(tk_cache *cache, const char *text) {
+    char *end = NULL;
+    unsigned long long mib = text ? strtoull(text, &end, 10) : 0;
+    int64_t removed;
+    if (text && (end == text || *end || text[0] == '-' || mib > SIZE_MAX >> 20)) {
+        fprintf(stderr, "tiki cache prune: '%s' is no number of MiB\n", text);
+        return 2;
+    }
+    if (tk_cache_prune(cache, (size_t)mib << 20, &removed) != TK_OK)
+        return complain_of_error("cache prune");
+    printf("%lld entries removed\n", (long long)removed);
+    return 0;
+}
+
+static int explain(tk_cache *cache, const char *digest) {
+    char *text;
+    if (tk_cache_explain(cache, digest, &text) != TK_OK) return complain_of_error("cache explain");
+    fputs(text, stdout);
+    tk_cache_text_free(text);
+    return 0;
+}
+
+static int run(tk_cache *cache, int argc, char **argv) {
+    const char *verb = argc > 1 ? argv[1] : "";
+    if (argc == 2 && strcmp(verb, "ls") == 0) return list(cache);
+    if (argc == 2 && strcmp(verb, "verify") == 0) return verify(cache);
+    if (argc <= 3 && strcmp(verb, "prune") == 0) return prune(cache, argc == 3 ? argv[2] : NULL);
+    if (argc == 3 && strcmp(verb, "explain") == 0) return explain(cache, argv[2]);
+    fputs(usage, stderr);
+    return 2;
+}
+
+int command_cache(int argc, char **argv) {
+    tk_cache *cache;
+    char warning[512];
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (tk_cache_open(NULL, &cache) != TK_OK) return complain_of_error("cache");
+    int code = run(cache, argc, argv);
+    fflush(stdout);
+    if (tk_cache_warning(cache, warning, sizeof warning))
+        fprintf(stderr, "tiki cache: %s\n", warning);
+    tk_cache_close(cache);
+    return code;
+}
