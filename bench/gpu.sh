@@ -36,7 +36,7 @@ for program in "$programs"/test_gpu_*; do
     [ -x "$program" ] && step "$(basename "$program")" 120 "$program"
 done
 if command -v compute-sanitizer >/dev/null; then
-    for tool in memcheck synccheck; do
+    for tool in memcheck synccheck racecheck initcheck; do
         step "$tool" 90 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/test_gpu_small"
     done
 else

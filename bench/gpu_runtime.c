@@ -54,8 +54,6 @@ typedef struct add_params {
     uint32_t n;
 } add_params;
 
-#define ADD_BYTES 28
-
 static bare_launch launch_bare;
 static tk_cuda_prepared add;
 static add_params params;
@@ -72,13 +70,13 @@ static void step_bare_ex(void) {
     cuda->api->launch(&config, add.function->handle, values, NULL);
 }
 
-static void step_ours(void) { check(tk_cuda_launch_run(&add, queue, NULL, &params, ADD_BYTES)); }
+static void step_ours(void) { check(tk_cuda_launch_run(&add, queue, NULL, &params)); }
 
 static void step_packed(void) {
     const void *values[] = {&params.x, &params.y, &params.out, &params.n};
-    _Alignas(8) unsigned char packed[ADD_BYTES];
+    _Alignas(8) unsigned char packed[28];
     tk_cuda_pack(&packing, values, packed);
-    check(tk_cuda_launch_run(&add, queue, NULL, packed, ADD_BYTES));
+    check(tk_cuda_launch_run(&add, queue, NULL, packed));
 }
 
 static void step_buffer(void) {
@@ -274,8 +272,8 @@ static void bench_artifact_cache(void) {
 
 static void prepare(void) {
     tk_buffer *x;
-    tk_cuda_launch launch = {
-        KERNEL("add_f32"), {1, 1, 1}, {0}, {128, 1, 1}, 0, false, false, "bench"};
+    tk_cuda_launch launch = {KERNEL("add_f32"), {1, 1, 1}, {0},   {128, 1, 1}, 0,
+                             &card_add,         false,     false, "bench"};
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, "cuLaunchKernel") : NULL;
     if (!symbol || !launch.function) exit(1);

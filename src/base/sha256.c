@@ -20,30 +20,61 @@ static uint32_t read_word(const unsigned char *at) {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-static void expand(const unsigned char *block, uint32_t words[64]) {
-    for (int i = 0; i < 16; i++) words[i] = read_word(block + 4 * i);
-    for (int i = 16; i < 64; i++) {
-        uint32_t near = words[i - 2], far = words[i - 15];
-        words[i] = words[i - 16] + (rotate(far, 7) ^ rotate(far, 18) ^ far >> 3) + words[i - 7] +
-                   (rotate(near, 17) ^ rotate(near, 19) ^ near >> 10);
+/* The message schedule, sixteen words at a time. */
+static void expand(uint32_t words[16]) {
+    for (int i = 0; i < 16; i++) {
+        uint32_t near = words[(i + 14) & 15], far = words[(i + 1) & 15];
+        words[i] += (rotate(far, 7) ^ rotate(far, 18) ^ far >> 3) + words[(i + 9) & 15] +
+                    (rotate(near, 17) ^ rotate(near, 19) ^ near >> 10);
     }
 }
 
+/* One round. The eight words of state do not move; the names do, in the calls below. */
+#define ROUND(a, b, c, d, e, f, g, h, i)                                                           \
+    do {                                                                                           \
+        uint32_t first = (h) + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +                    \
+                         ((g) ^ ((e) & ((f) ^ (g)))) + constants[i] + words[i];                    \
+        (d) += first;                                                                              \
+        (h) = first + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +                             \
+              (((a) & (b)) | ((c) & ((a) | (b))));                                                 \
+    } while (0)
+
+static void rounds(uint32_t s[8], const uint32_t words[16], const uint32_t *constants) {
+    uint32_t a = s[0], b = s[1], c = s[2], d = s[3], e = s[4], f = s[5], g = s[6], h = s[7];
+    for (int i = 0; i < 16; i += 8) {
+        ROUND(a, b, c, d, e, f, g, h, i);
+        ROUND(h, a, b, c, d, e, f, g, i + 1);
+        ROUND(g, h, a, b, c, d, e, f, i + 2);
+        ROUND(f, g, h, a, b, c, d, e, i + 3);
+        ROUND(e, f, g, h, a, b, c, d, i + 4);
+        ROUND(d, e, f, g, h, a, b, c, i + 5);
+        ROUND(c, d, e, f, g, h, a, b, i + 6);
+        ROUND(b, c, d, e, f, g, h, a, i + 7);
+    }
+    const uint32_t after[8] = {a, b, c, d, e, f, g, h};
+    memcpy(s, after, sizeof after);
+}
+
 static void compress(uint32_t state[8], const unsigned char *block) {
-    uint32_t words[64], s[8];
-    expand(block, words);
+    uint32_t words[16], s[8];
     memcpy(s, state, sizeof s);
-    for (int i = 0; i < 64; i++) {
-        uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
-        uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-        uint32_t first = s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) + choice +
-                         round_constants[i] + words[i];
-        uint32_t second = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) + majority;
-        memmove(s + 1, s, 7 * sizeof s[0]);
-        s[4] += first;
-        s[0] = first + second;
+    for (int i = 0; i < 16; i++) words[i] = read_word(block + 4 * i);
+    for (int i = 0; i < 64; i += 16) {
+        if (i > 0) expand(words);
+        rounds(s, words, round_constants + i);
     }
     for (int i = 0; i < 8; i++) state[i] += s[i];
+}
+
+void tk_sha256_blocks_plain(uint32_t state[8], const unsigned char *data, size_t blocks) {
+    for (; blocks > 0; blocks--, data += 64) compress(state, data);
+}
+
+static void put_blocks(tk_sha256 *hash, const unsigned char *data, size_t blocks) {
+    if (tk_sha256_has_x86())
+        tk_sha256_blocks_x86(hash->state, data, blocks, round_constants);
+    else
+        tk_sha256_blocks_plain(hash->state, data, blocks);
 }
 
 void tk_sha256_begin(tk_sha256 *hash) {
@@ -57,12 +88,20 @@ void tk_sha256_put(tk_sha256 *hash, const void *data, size_t bytes) {
     const unsigned char *at = data;
     while (bytes > 0) {
         size_t filled = hash->bytes % 64, part = 64 - filled;
+        if (filled == 0 && bytes >= 64) { /* whole blocks from where they are */
+            size_t whole = bytes / 64 * 64;
+            put_blocks(hash, at, whole / 64);
+            hash->bytes += whole;
+            at += whole;
+            bytes -= whole;
+            continue;
+        }
         if (part > bytes) part = bytes;
         memcpy(hash->block + filled, at, part);
         hash->bytes += part;
         at += part;
         bytes -= part;
-        if (hash->bytes % 64 == 0) compress(hash->state, hash->block);
+        if (hash->bytes % 64 == 0) put_blocks(hash, hash->block, 1);
     }
 }
 

@@ -6,6 +6,7 @@
 #ifndef BASE_SHA256_H
 #define BASE_SHA256_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,5 +28,13 @@ void tk_sha256_of(const void *data, size_t bytes, unsigned char out_digest[TK_SH
 
 /* The digest in lower case hexadecimal digits. */
 void tk_sha256_text(const unsigned char digest[TK_SHA256_BYTES], char out_text[TK_SHA256_TEXT]);
+
+/* Whether the processor has instructions for it, and whole blocks with them (sha256_x86.c). */
+bool tk_sha256_has_x86(void);
+void tk_sha256_blocks_x86(uint32_t state[8], const unsigned char *data, size_t blocks,
+                          const uint32_t constants[64]);
+
+/* The same in plain C; the tests compare the two. */
+void tk_sha256_blocks_plain(uint32_t state[8], const unsigned char *data, size_t blocks);
 
 #endif

@@ -5,9 +5,8 @@
  * in turn, so that one is filled by the device while the other is emptied by the host. */
 #include "runtime/cuda_copy.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
+#include "runtime/host_memory.h"
 
 #define MOST_BLOCKS 8
 
@@ -154,9 +153,11 @@ static tk_status upload_piece(tk_queue *queue, CUdeviceptr to, const void *from,
     tk_cuda *cuda = queue->cuda;
     block *staged;
     TK_TRY(take_block(cuda, &staged));
-    memcpy(staged->memory, from, bytes);
-    CUresult result = cuda->api->copy_to_device(to, staged->memory, bytes, queue->handle);
-    tk_status status = submitted(queue, result, "upload", bytes);
+    tk_status status = tk_host_copy(NULL, staged->memory, from, bytes, TK_COPY_TO_DEVICE);
+    if (status == TK_OK) {
+        CUresult result = cuda->api->copy_to_device(to, staged->memory, bytes, queue->handle);
+        status = submitted(queue, result, "upload", bytes);
+    }
     give_block(cuda->staging, staged, tk_cuda_queue_mark(queue));
     return status;
 }
@@ -193,7 +194,9 @@ static tk_status end_landing(tk_cuda *cuda, landing *piece, tk_status status, co
     if (!piece->staged) return status;
     tk_mark mark = piece->staged->mark;
     if (status == TK_OK) status = tk_cuda_queue_wait(mark.queue, mark.ticket, wait);
-    if (status == TK_OK) memcpy(piece->to, piece->staged->memory, piece->bytes);
+    if (status == TK_OK)
+        status =
+            tk_host_copy(NULL, piece->to, piece->staged->memory, piece->bytes, TK_COPY_FROM_DEVICE);
     give_block(cuda->staging, piece->staged, mark);
     piece->staged = NULL;
     return status;

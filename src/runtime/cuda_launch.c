@@ -113,6 +113,8 @@ static void fill_config(const tk_cuda_launch *launch, tk_cuda_prepared *out) {
     out->function = launch->function;
     out->site = launch->site;
     memcpy(out->cluster, cluster, sizeof out->cluster);
+    out->n_params = launch->packing ? launch->packing->count : 0;
+    for (int i = 0; i < out->n_params; i++) out->offsets[i] = launch->packing->params[i].offset;
     out->config = (CUlaunchConfig){
         grid[0], grid[1], grid[2], block[0], block[1], block[2], (unsigned)launch->dynamic_shared,
         NULL,    NULL,    0};
@@ -157,7 +159,7 @@ static tk_status check_ended(const tk_cuda_prepared *prepared, tk_queue *queue) 
 }
 
 tk_status tk_cuda_launch_run(const tk_cuda_prepared *prepared, tk_queue *queue,
-                             const uint32_t grid[3], const void *params, size_t bytes) {
+                             const uint32_t grid[3], const void *params) {
     tk_cuda *cuda = queue->cuda;
     CUlaunchConfig config = prepared->config;
     if (grid) {
@@ -170,10 +172,9 @@ tk_status tk_cuda_launch_run(const tk_cuda_prepared *prepared, tk_queue *queue,
     if (!config.grid_x || !config.grid_y || !config.grid_z) return TK_OK;
     config.stream = queue->handle;
     config.attrs = (CUlaunchAttribute *)prepared->attrs;
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)params, CU_LAUNCH_PARAM_BUFFER_SIZE,
-                     &bytes, CU_LAUNCH_PARAM_END};
-    CUresult result =
-        cuda->api->launch(&config, prepared->function->handle, NULL, bytes ? extra : NULL);
+    void *values[TK_CUDA_MAX_PARAMS];
+    for (int i = 0; i < prepared->n_params; i++) values[i] = (char *)params + prepared->offsets[i];
+    CUresult result = cuda->api->launch(&config, prepared->function->handle, values, NULL);
     if (result != CUDA_SUCCESS) return fail_launch(prepared, result, "");
     uint64_t ticket = tk_cuda_queue_submitted(queue);
     tk_cuda_queue_launched(queue, ticket, prepared->function->name, prepared->site);

@@ -50,45 +50,15 @@ tk_status tk_cuda_modules_trim(tk_cuda *cuda);
 tk_status tk_cuda_modules_begin(tk_cuda *cuda);
 void tk_cuda_modules_end(tk_cuda *cuda);
 
-/* ---- launches ---------------------------------------------------------------------------------
- */
-
-typedef struct tk_cuda_launch {
-    tk_cuda_function *function;
-    uint32_t grid[3];    /* blocks; all 0: each run says */
-    uint32_t cluster[3]; /* blocks of a cluster; all 0: no clusters */
-    uint32_t block[3];   /* threads */
-    size_t dynamic_shared;
-    bool cooperative;  /* all blocks run at once and may wait for each other */
-    bool programmatic; /* may begin before the kernel before it in the stream has ended */
-    const char *site;  /* where it is launched, for errors; lives as long as the device; or NULL */
-} tk_cuda_launch;
-
-/* A plain value that borrows the function. Any number of threads may run it. */
-typedef struct tk_cuda_prepared {
-    tk_cuda_function *function;
-    const char *site;
-    uint32_t cluster[3];
-    CUlaunchConfig config; /* without stream and attributes' address */
-    CUlaunchAttribute attrs[3];
-} tk_cuda_prepared;
-
-/* TK_INVALID_ARGUMENT for a shape that is none, TK_UNSUPPORTED for one that the function or the
- * device does not have; both say which number and the limit. */
-tk_status tk_cuda_launch_prepare(const tk_cuda_launch *launch, tk_cuda_prepared *out_prepared);
-
-/* Hands the launch to a stream, with `bytes` of parameters as the kernel lays them out. `grid` may
- * be NULL; a grid with a 0 launches nothing. In debug mode returns when the kernel has ended. */
-tk_status tk_cuda_launch_run(const tk_cuda_prepared *prepared, tk_queue *queue,
-                             const uint32_t grid[3], const void *params, size_t bytes);
-
 /* ---- parameters -------------------------------------------------------------------------------
  */
 
 #define TK_CUDA_MAX_PARAMS 64
 #define TK_CUDA_MAX_PARAM_BYTES 4096 /* of all parameters of a kernel */
 
-/* Where each parameter goes; made once a kernel. */
+/* Where each parameter is in a kernel's packed parameters; made once a kernel. The driver is handed
+ * each parameter by its address, because the device's own places differ where a parameter is
+ * aligned to more than 16 bytes, as a tensor map is. */
 typedef struct tk_cuda_packing {
     int count;
     size_t bytes; /* of all */
@@ -104,6 +74,41 @@ tk_status tk_cuda_packing_add(tk_cuda_packing *packing, size_t bytes, size_t ali
 /* Writes the parameters, each from its address, into `out`, of packing->bytes and aligned for all.
  */
 void tk_cuda_pack(const tk_cuda_packing *packing, const void *const *values, void *out);
+
+/* ---- launches ---------------------------------------------------------------------------------
+ */
+
+typedef struct tk_cuda_launch {
+    tk_cuda_function *function;
+    uint32_t grid[3];    /* blocks; all 0: each run says */
+    uint32_t cluster[3]; /* blocks of a cluster; all 0: no clusters */
+    uint32_t block[3];   /* threads */
+    size_t dynamic_shared;
+    const tk_cuda_packing *packing; /* of its parameters; NULL: it has none */
+    bool cooperative;               /* all blocks run at once and may wait for each other */
+    bool programmatic; /* may begin before the kernel before it in the stream has ended */
+    const char *site;  /* where it is launched, for errors; lives as long as the device; or NULL */
+} tk_cuda_launch;
+
+/* A plain value that borrows the function. Any number of threads may run it. */
+typedef struct tk_cuda_prepared {
+    tk_cuda_function *function;
+    const char *site;
+    uint32_t cluster[3];
+    CUlaunchConfig config; /* without stream and attributes' address */
+    CUlaunchAttribute attrs[3];
+    int n_params;
+    uint16_t offsets[TK_CUDA_MAX_PARAMS];
+} tk_cuda_prepared;
+
+/* TK_INVALID_ARGUMENT for a shape that is none, TK_UNSUPPORTED for one that the function or the
+ * device does not have; both say which number and the limit. */
+tk_status tk_cuda_launch_prepare(const tk_cuda_launch *launch, tk_cuda_prepared *out_prepared);
+
+/* Hands the launch to a stream, with `bytes` of parameters as the kernel lays them out. `grid` may
+ * be NULL; a grid with a 0 launches nothing. In debug mode returns when the kernel has ended. */
+tk_status tk_cuda_launch_run(const tk_cuda_prepared *prepared, tk_queue *queue,
+                             const uint32_t grid[3], const void *params);
 
 /* ---- tensor maps ------------------------------------------------------------------------------
  */

@@ -141,9 +141,4 @@ enum {
     CU_STREAM_CAPTURE_RELAXED = 2
 };
 
-/* Keys of the list that hands packed parameters to a launch. */
-#define CU_LAUNCH_PARAM_END ((void *)0)
-#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
-#define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
-
 #endif

@@ -106,6 +106,11 @@ static const char card_ptx_sm90[] =
     "  ld.shared.f32 f1, [r6]; st.global.f32 [d3], f1; ret;\n"
     "}\n";
 
+static const tk_cuda_packing card_add = {4, 28, {{0, 8}, {8, 8}, {16, 8}, {24, 4}}},
+                             card_slow = {2, 16, {{0, 8}, {8, 8}}}, card_ranks = {1, 8, {{0, 8}}},
+                             card_large = {2, 12, {{0, 8}, {8, 4}}},
+                             card_tile = {4, 144, {{0, 128}, {128, 8}, {136, 4}, {140, 4}}};
+
 /* A kernel of a text, loaded once; NULL with the error. */
 static inline tk_cuda_function *card_kernel(const char *ptx, size_t bytes, const char *entry) {
     tk_cuda_module *module;

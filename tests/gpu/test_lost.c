@@ -22,10 +22,10 @@ static void test_lost(void **state) {
     assert_int_equal(tk_cuda_queue_open(cuda, &queue), TK_OK);
     assert_int_equal(tk_buffer_new_on(device, queue, 4, &x), TK_OK);
     tk_cuda_launch launch = {
-        KERNEL("bad_store"), {1, 1, 1}, {0}, {1, 1, 1}, 0, false, false, "here"};
+        KERNEL("bad_store"), {1, 1, 1}, {0}, {1, 1, 1}, 0, NULL, false, false, "here"};
     assert_non_null(launch.function);
     assert_int_equal(tk_cuda_launch_prepare(&launch, &bad), TK_OK);
-    tk_status status = tk_cuda_launch_run(&bad, queue, NULL, NULL, 0);
+    tk_status status = tk_cuda_launch_run(&bad, queue, NULL, NULL);
     if (status == TK_OK) status = tk_cuda_queue_wait(queue, tk_cuda_queue_ticket(queue), NULL);
     assert_int_equal(status, TK_DEVICE_ERROR);
     char first[TK_ERROR_MESSAGE_BYTES];

@@ -33,9 +33,10 @@ static void *must(void *pointer) {
     return pointer;
 }
 
-static tk_cuda_prepared prepare(tk_cuda_function *function, uint32_t blocks, uint32_t threads) {
+static tk_cuda_prepared prepare(tk_cuda_function *function, const tk_cuda_packing *packing,
+                                uint32_t blocks, uint32_t threads) {
     tk_cuda_launch launch = {must(function), {blocks, 1, 1}, {0},   {threads, 1, 1}, 0,
-                             false,          false,          "test"};
+                             packing,        false,          false, "test"};
     tk_cuda_prepared prepared;
     ok(tk_cuda_launch_prepare(&launch, &prepared));
     return prepared;
@@ -51,13 +52,12 @@ typedef struct slow_params {
     uint64_t cycles;
 } slow_params;
 
-#define ADD_BYTES 28
 #define A_WHILE 100000000 /* cycles: some 50 ms */
 
 static void run_slow(tk_queue *on, const tk_buffer *x, uint64_t cycles) {
-    tk_cuda_prepared slow = prepare(KERNEL("slow"), 1, 1);
+    tk_cuda_prepared slow = prepare(KERNEL("slow"), &card_slow, 1, 1);
     slow_params params = {address_of(x), cycles};
-    ok(tk_cuda_launch_run(&slow, on, NULL, &params, sizeof params));
+    ok(tk_cuda_launch_run(&slow, on, NULL, &params));
 }
 
 /* ---- tests ------------------------------------------------------------------------------------
@@ -73,8 +73,8 @@ static void test_vector_add(void **state) {
     ok(tk_cuda_upload(queue, address_of(b), y, 4 * n));
     ok(tk_cuda_fill(queue, address_of(c), 0x7fc00000, 4, n));
     add_params params = {address_of(a), address_of(b), address_of(c), n};
-    tk_cuda_prepared add = prepare(KERNEL("add_f32"), (n + 255) / 256, 256);
-    ok(tk_cuda_launch_run(&add, queue, NULL, &params, ADD_BYTES));
+    tk_cuda_prepared add = prepare(KERNEL("add_f32"), &card_add, (n + 255) / 256, 256);
+    ok(tk_cuda_launch_run(&add, queue, NULL, &params));
     ok(tk_cuda_download(queue, out, address_of(c), 4 * n, NULL));
     for (uint32_t i = 0; i < n; i++)
         if (out[i] != x[i] + y[i]) fail_msg("out[%u] is %g, expected %g", i, out[i], x[i] + y[i]);
@@ -143,11 +143,10 @@ static void test_graph(void **state) {
     ok(tk_cuda_fill(queue, address_of(x), 0, 4, 1));
     wait_all(queue);
     tk_cuda_graph *graph;
-    tk_cuda_prepared slow = prepare(KERNEL("slow"), 1, 1);
+    tk_cuda_prepared slow = prepare(KERNEL("slow"), &card_slow, 1, 1);
     slow_params params = {address_of(x), 10};
     ok(tk_cuda_capture_begin(queue, &graph));
-    for (int i = 0; i < 100; i++)
-        ok(tk_cuda_launch_run(&slow, queue, NULL, &params, sizeof params));
+    for (int i = 0; i < 100; i++) ok(tk_cuda_launch_run(&slow, queue, NULL, &params));
     ok(tk_cuda_graph_hold(graph, x));
     ok(tk_cuda_graph_hold_module(graph, slow.function->module));
     ok(tk_cuda_capture_end(graph));
@@ -174,9 +173,9 @@ static void test_many_launches_leak_nothing(void **state) {
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 10000; i++) {
             tk_buffer *x = take(queue, 4000);
-            tk_cuda_prepared slow = prepare(KERNEL("slow"), 1, 1);
+            tk_cuda_prepared slow = prepare(KERNEL("slow"), &card_slow, 1, 1);
             slow_params params = {address_of(x), 0};
-            ok(tk_cuda_launch_run(&slow, queue, NULL, &params, sizeof params));
+            ok(tk_cuda_launch_run(&slow, queue, NULL, &params));
             tk_buffer_release(x);
         }
         wait_all(queue);
@@ -198,8 +197,8 @@ static void *work_on_own_stream(void *arg) {
     tk_queue *own;
     if (tk_cuda_queue_open(cuda, &own) != TK_OK) return "stream";
     tk_cuda_function *function = KERNEL("add_f32");
-    tk_cuda_launch launch = {function, {N / 128, 1, 1}, {0},   {128, 1, 1},
-                             0,        false,           false, "thread"};
+    tk_cuda_launch launch = {function,  {N / 128, 1, 1}, {0},   {128, 1, 1}, 0,
+                             &card_add, false,           false, "thread"};
     tk_cuda_prepared add;
     if (!function || tk_cuda_launch_prepare(&launch, &add) != TK_OK) return "prepare";
     for (uint32_t round = 0; round < 200; round++) {
@@ -212,7 +211,7 @@ static void *work_on_own_stream(void *arg) {
         add_params params = {address_of(a), address_of(b), address_of(c), N};
         tk_status status = tk_cuda_upload(own, address_of(a), x, sizeof x);
         if (status == TK_OK) status = tk_cuda_upload(own, address_of(b), y, sizeof y);
-        if (status == TK_OK) status = tk_cuda_launch_run(&add, own, NULL, &params, ADD_BYTES);
+        if (status == TK_OK) status = tk_cuda_launch_run(&add, own, NULL, &params);
         if (status == TK_OK) status = tk_cuda_download(own, out, address_of(c), sizeof out, NULL);
         tk_buffer_release(a);
         tk_buffer_release(b);
@@ -249,13 +248,14 @@ static void test_clusters(void **state) {
                                  {sizes[s], 1, 1},
                                  {32, 1, 1},
                                  0,
+                                 &card_ranks,
                                  false,
                                  false,
                                  "test"};
         tk_cuda_prepared ranks;
         uint32_t back[64];
         ok(tk_cuda_launch_prepare(&launch, &ranks));
-        ok(tk_cuda_launch_run(&ranks, queue, NULL, &address, 8));
+        ok(tk_cuda_launch_run(&ranks, queue, NULL, &address));
         ok(tk_cuda_download(queue, back, address, sizeof back, NULL));
         for (uint32_t i = 0; i < 64; i++) assert_int_equal(back[i], i % sizes[s]);
     }
@@ -273,21 +273,22 @@ static void test_cooperative_and_programmatic(void **state) {
                                  {0},
                                  {1, 1, 1},
                                  0,
+                                 &card_slow,
                                  kind == 1,
                                  kind == 2 && cuda->info.major >= 9,
                                  "test"};
         tk_cuda_prepared slow;
         ok(tk_cuda_launch_prepare(&launch, &slow));
-        ok(tk_cuda_launch_run(&slow, queue, NULL, &params, sizeof params));
+        ok(tk_cuda_launch_run(&slow, queue, NULL, &params));
     }
     float value;
     ok(tk_cuda_download(queue, &value, address_of(x), 4, NULL));
     assert_true(value == 3);
     tk_cuda_launch large = {
-        KERNEL("nothing"), {1 << 20, 1, 1}, {0}, {1024, 1, 1}, 0, true, false, "big"};
+        KERNEL("nothing"), {1 << 20, 1, 1}, {0}, {1024, 1, 1}, 0, NULL, true, false, "big"};
     tk_cuda_prepared nothing;
     ok(tk_cuda_launch_prepare(&large, &nothing));
-    assert_int_equal(tk_cuda_launch_run(&nothing, queue, NULL, NULL, 0), TK_UNSUPPORTED);
+    assert_int_equal(tk_cuda_launch_run(&nothing, queue, NULL, NULL), TK_UNSUPPORTED);
     assert_non_null(strstr(tk_error_message(), "kernel nothing launched at big"));
     wait_all(queue);
     tk_buffer_release(x);
@@ -297,15 +298,15 @@ static void test_large_shared_memory(void **state) {
     (void)state;
     uint32_t bytes = (uint32_t)cuda->info.max_shared, back;
     tk_buffer *x = take(queue, 4);
-    tk_cuda_launch launch = {
-        must(KERNEL("large")), {1, 1, 1}, {0}, {1, 1, 1}, bytes, false, false, "test"};
+    tk_cuda_launch launch = {must(KERNEL("large")), {1, 1, 1}, {0},   {1, 1, 1}, bytes,
+                             &card_large,           false,     false, "test"};
     tk_cuda_prepared large;
     ok(tk_cuda_launch_prepare(&launch, &large));
     struct {
         CUdeviceptr out;
         uint32_t bytes;
     } params = {address_of(x), bytes};
-    ok(tk_cuda_launch_run(&large, queue, NULL, &params, 12));
+    ok(tk_cuda_launch_run(&large, queue, NULL, &params));
     ok(tk_cuda_download(queue, &back, address_of(x), 4, NULL));
     assert_int_equal(back, 42);
     launch.dynamic_shared++;
@@ -336,8 +337,8 @@ static void test_tensor_map(void **state) {
     tk_cuda_tensor_binding binding = {0};
     ok(tk_cuda_tensor_bind(cuda, &rule, &binding));
     params.map = binding.map;
-    tk_cuda_prepared tile = prepare(KERNEL_SM90("tile"), 1, 512);
-    ok(tk_cuda_launch_run(&tile, queue, NULL, &params, 144));
+    tk_cuda_prepared tile = prepare(KERNEL_SM90("tile"), &card_tile, 1, 512);
+    ok(tk_cuda_launch_run(&tile, queue, NULL, &params));
     ok(tk_cuda_download(queue, back, address_of(y), sizeof back, NULL));
     for (int row = 0; row < 16; row++)
         for (int column = 0; column < 32; column++) {

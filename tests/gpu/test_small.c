@@ -17,8 +17,8 @@ static void test_small_shapes(void **state) {
     tk_queue *queue;
     assert_int_equal(tk_cuda_queue_open(cuda, &queue), TK_OK);
     for (int i = 0; i < N; i++) x[i] = (float)i;
-    tk_cuda_launch launch = {
-        KERNEL("add_f32"), {8, 1, 1}, {0}, {128, 1, 1}, 0, false, false, "small"};
+    tk_cuda_launch launch = {KERNEL("add_f32"), {8, 1, 1}, {0},   {128, 1, 1}, 0,
+                             &card_add,         false,     false, "small"};
     tk_cuda_prepared add;
     assert_non_null(launch.function);
     assert_int_equal(tk_cuda_launch_prepare(&launch, &add), TK_OK);
@@ -33,7 +33,7 @@ static void test_small_shapes(void **state) {
         assert_int_equal(tk_cuda_upload(queue, address_of(a), x, sizeof x), TK_OK);
         tk_cuda_graph *graph = NULL;
         if (round % 2) assert_int_equal(tk_cuda_capture_begin(queue, &graph), TK_OK);
-        assert_int_equal(tk_cuda_launch_run(&add, queue, NULL, &params, 28), TK_OK);
+        assert_int_equal(tk_cuda_launch_run(&add, queue, NULL, &params), TK_OK);
         if (graph) {
             assert_int_equal(tk_cuda_capture_end(graph), TK_OK);
             assert_int_equal(tk_cuda_graph_launch(graph, queue), TK_OK);

@@ -204,8 +204,9 @@ typedef struct add_params {
 } add_params;
 
 static tk_cuda_prepared prepare_add(void) {
-    tk_cuda_launch launch = {
-        kernel("add_f32"), {1, 1, 1}, {0}, {128, 1, 1}, 0, false, false, "add"};
+    static const tk_cuda_packing packing = {4, 28, {{0, 8}, {8, 8}, {16, 8}, {24, 4}}};
+    tk_cuda_launch launch = {kernel("add_f32"), {1, 1, 1}, {0},   {128, 1, 1}, 0,
+                             &packing,          false,     false, "add"};
     tk_cuda_prepared prepared;
     assert_int_equal(tk_cuda_launch_prepare(&launch, &prepared), TK_OK);
     return prepared;
@@ -229,7 +230,7 @@ static void test_vector_add(void **state) {
     tk_cuda_pack(&packing, values, params);
     tk_cuda_prepared prepared = prepare_add();
     const uint32_t grid[3] = {(N + 127) / 128, 1, 1};
-    assert_int_equal(tk_cuda_launch_run(&prepared, queue, grid, params, packing.bytes), TK_OK);
+    assert_int_equal(tk_cuda_launch_run(&prepared, queue, grid, params), TK_OK);
     assert_int_equal(tk_cuda_download(queue, out, address_of(c), sizeof out, NULL), TK_OK);
     for (int i = 0; i < N; i++) assert_true(out[i] == (float)(4 * i));
     tk_buffer_release(a);
@@ -263,7 +264,8 @@ static void refuse(tk_cuda_launch launch, tk_status status, const char *text) {
 
 static void test_refused_shapes(void **state) {
     (void)state;
-    tk_cuda_launch good = {kernel("nothing"), {4, 2, 1}, {0}, {64, 1, 1}, 0, false, false, NULL};
+    tk_cuda_launch good = {
+        kernel("nothing"), {4, 2, 1}, {0}, {64, 1, 1}, 0, NULL, false, false, NULL};
     tk_cuda_launch bad = good;
     bad.block[0] = 0;
     refuse(bad, TK_INVALID_ARGUMENT, "a block of 0 x 1 x 1 threads");
@@ -294,15 +296,15 @@ static void test_refused_shapes(void **state) {
 
 static void test_what_the_driver_is_told(void **state) {
     (void)state;
-    tk_cuda_launch launch = {kernel("nothing"), {16, 1, 1}, {16, 1, 1}, {64, 1, 1},
-                             100 << 10,         true,       true,       NULL};
+    tk_cuda_launch launch = {
+        kernel("nothing"), {16, 1, 1}, {16, 1, 1}, {64, 1, 1}, 100 << 10, NULL, true, true, NULL};
     tk_cuda_prepared prepared;
     assert_int_equal(tk_cuda_launch_prepare(&launch, &prepared), TK_OK);
     assert_int_equal(prepared.config.n_attrs, 3);
     assert_int_equal(prepared.attrs[0].id, CU_LAUNCH_CLUSTER_DIMENSION);
     assert_int_equal(prepared.attrs[0].value.cluster.x, 16);
     assert_int_equal(fake.standin_count("cuFuncSetAttribute"), 2);
-    assert_int_equal(tk_cuda_launch_run(&prepared, queue, NULL, NULL, 0), TK_OK);
+    assert_int_equal(tk_cuda_launch_run(&prepared, queue, NULL, NULL), TK_OK);
     assert_int_equal(tk_cuda_launch_prepare(&launch, &prepared), TK_OK);
     assert_int_equal(fake.standin_count("cuFuncSetAttribute"), 3); /* shared memory once */
     fake.standin_fail("cuFuncSetAttribute", 1, CUDA_ERROR_INVALID_VALUE);
@@ -316,8 +318,8 @@ static void test_runs_that_launch_nothing(void **state) {
     (void)state;
     tk_cuda_prepared prepared = prepare_add();
     const uint32_t none[3] = {0, 1, 1}, many[3] = {1, 65536, 1};
-    assert_int_equal(tk_cuda_launch_run(&prepared, queue, none, NULL, 0), TK_OK);
-    assert_int_equal(tk_cuda_launch_run(&prepared, queue, many, NULL, 0), TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_cuda_launch_run(&prepared, queue, none, NULL), TK_OK);
+    assert_int_equal(tk_cuda_launch_run(&prepared, queue, many, NULL), TK_INVALID_ARGUMENT);
     assert_int_equal(fake.standin_count("cuLaunchKernelEx"), 0);
     assert_int_equal(tk_cuda_queue_ticket(queue), 0);
 }
@@ -340,7 +342,7 @@ static void test_debug_mode_finds_the_kernel(void **state) {
     assert_int_equal(launch_one(queue, "assert_fails", NULL), TK_DEVICE_ERROR);
     assert_says("cuda:0 is lost for the rest of this process: kernel assert_fails launched at "
                 "here.c:7, while it ran: CUDA_ERROR_ASSERT");
-    assert_int_equal(tk_cuda_launch_run(&add, queue, NULL, NULL, 0), TK_DEVICE_ERROR);
+    assert_int_equal(tk_cuda_launch_run(&add, queue, NULL, NULL), TK_DEVICE_ERROR);
     assert_says("kernel assert_fails launched at here.c:7, while it ran");
 }
 
@@ -491,11 +493,12 @@ static tk_status use_everything(tk_queue *one) {
         status = tk_cuda_module_load(cuda, STANDIN_PTX, sizeof STANDIN_PTX, "m", &module);
     if (status == TK_OK) status = tk_cuda_module_function(module, "nothing", &function);
     if (status == TK_OK) {
-        tk_cuda_launch launch = {function, {1, 1, 1}, {0}, {1, 1, 1}, 60 << 10, false, false, NULL};
+        tk_cuda_launch launch = {function, {1, 1, 1}, {0},   {1, 1, 1}, 60 << 10,
+                                 NULL,     false,     false, NULL};
         status = tk_cuda_launch_prepare(&launch, &prepared);
     }
     if (status == TK_OK) status = tk_cuda_capture_begin(one, &graph);
-    if (status == TK_OK) status = tk_cuda_launch_run(&prepared, one, NULL, NULL, 0);
+    if (status == TK_OK) status = tk_cuda_launch_run(&prepared, one, NULL, NULL);
     if (status == TK_OK) status = tk_cuda_capture_end(graph);
     if (status == TK_OK) status = tk_cuda_graph_launch(graph, one);
     tk_cuda_graph_release(graph);

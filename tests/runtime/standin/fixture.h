@@ -59,11 +59,16 @@ static inline tk_cuda_function *kernel(const char *name) {
 
 /* Launches a kernel of one pointer with one block. */
 static inline tk_status launch_one(tk_queue *queue, const char *name, const void *pointer) {
-    tk_cuda_launch launch = {kernel(name), {1, 1, 1}, {0}, {32, 1, 1}, 0, false, false, "here.c:7"};
+    static const tk_cuda_packing one = {1, 8, {{0, 8}}};
+    tk_cuda_launch launch = {.function = kernel(name),
+                             .grid = {1, 1, 1},
+                             .block = {32, 1, 1},
+                             .packing = &one,
+                             .site = "here.c:7"};
     tk_cuda_prepared prepared;
     tk_status status = tk_cuda_launch_prepare(&launch, &prepared);
     if (status != TK_OK) return status;
-    return tk_cuda_launch_run(&prepared, queue, NULL, &pointer, sizeof pointer);
+    return tk_cuda_launch_run(&prepared, queue, NULL, &pointer);
 }
 
 /* Whether the latest error says all of these. */
