@@ -18,15 +18,16 @@
 #include <string.h>
 
 typedef struct row {
-    const char *name, *params, *lower, *accept, *facts, *vjp, *doc;
+    const char *name, *params, *lower, *accept, *facts, *vjp, *sample, *tol, *doc;
     bool is_primitive;
 } row;
 
 static const row rows[] = {
 #define TK_OP(name, params, attrs, accept, dtype, shape, vjp, batch, facts, lower, tol, sample,    \
               doc)                                                                                 \
-    {#name, params, #lower, #accept, #facts, #vjp, doc, true},
-#define TK_FN(name, params, sample, tol, doc) {#name, params, "", "", "", "", doc, false},
+    {#name, params, #lower, #accept, #facts, #vjp, #sample, #tol, doc, true},
+#define TK_FN(name, params, sample, tol, doc)                                                      \
+    {#name, params, "", "", "", "", #sample, #tol, doc, false},
 #include "tiki/ops.def"
 #undef TK_OP
 #undef TK_FN
@@ -315,7 +316,8 @@ static void write_call(FILE *out, const row *r, const signature *s) {
 }
 
 static void write_call_row(FILE *out, const row *r, const signature *s) {
-    fprintf(out, "    {\"%s\", call_%s, %d, {", r->name, r->name, s->count);
+    fprintf(out, "    {\"%s\", \"%s\", TK_TOL_%s, %s, call_%s, %d, {", r->name, r->sample, r->tol,
+            r->is_primitive ? "true" : "false", r->name, s->count);
     for (int i = 0; i < s->count; i++)
         fprintf(out, "{\"%s\", \"%s\"}, ", s->params[i].name, s->params[i].type->name);
     fputs("}},\n", out);

@@ -8,6 +8,7 @@
 #include "array/context.h"
 #include "graph/batch.h"
 #include "support/op_cases.h"
+#include "support/samples.h"
 #include "tiki/transforms.h"
 
 #define BATCH 3
@@ -230,6 +231,39 @@ static void every_row_matches_a_loop(void **state) {
         int turns = c->n_inputs > 3 ? 1 : 3;
         for (int turn = 0; turn < turns; turn++) check_case(c, turn);
     }
+}
+
+static tk_status apply_sample(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    (void)n_args;
+    return sample_apply(tk_array_context(args[0]), self, args, results);
+}
+
+static void check_function(int row, int index, unsigned mask) {
+    fixture f = open_fixture();
+    sample s;
+    op_operand operands[SAMPLE_INPUTS];
+    if (sample_make(f.ctx, row, index, TK_FLOAT32, &s) && mask < 1u << s.n_inputs) {
+        mapped m = {.f = &f,
+                    .function = apply_sample,
+                    .self = &s,
+                    .n_args = s.n_inputs,
+                    .tolerance = sample_tolerance(row)};
+        for (size_t i = 0; i < s.n_inputs; i++) operands[i] = operand_like(s.inputs[i], TK_FLOAT32);
+        map_arguments(&m, operands, mask, index + (int)mask);
+        bool ok = matches_loop(&m);
+        if (!ok) print_error("%s, sample %d, operands %x\n", s.name, index, mask);
+        assert_true(ok);
+    }
+    close_fixture(&f);
+}
+
+/* Functions are compositions, so each primitive's rule is checked already; that they ask nothing of
+ * a value that has none under vmap is not. */
+static void every_function_matches_a_loop(void **state) {
+    (void)state;
+    for (int row = TK_OP_COUNT; row < sample_rows(); row++)
+        for (int index = 0; index < sample_count(row); index++)
+            for (unsigned mask = 1; mask < 16; mask++) check_function(row, index, mask);
 }
 
 /* ---- gradients of the fused ops, whose own ops take apart ---- */
@@ -735,6 +769,7 @@ static void what_cannot_be_mapped_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_matches_a_loop),
+        cmocka_unit_test(every_function_matches_a_loop),
         cmocka_unit_test(gradients_of_layers_match_a_loop),
         cmocka_unit_test(transforms_nest),
         cmocka_unit_test(results_go_where_out_axes_say),

@@ -4,6 +4,7 @@
 #ifndef SUPPORT_OP_CALLS_H
 #define SUPPORT_OP_CALLS_H
 
+#include "graph/ops.h"
 #include "tiki/array.h"
 
 #define OP_PARAMS_MAX 12
@@ -29,6 +30,9 @@ typedef struct op_param {
 
 typedef struct op_row {
     const char *name;
+    const char *sample; /* the table's column */
+    tk_tolerance tolerance;
+    bool is_primitive;
     /* Appends the results, errors included, to `out`. Needs an open scope. */
     tk_status (*call)(tk_context *context, const op_value *values, tk_arrays *out);
     int n_params;

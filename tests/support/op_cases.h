@@ -1,10 +1,10 @@
-/* Applications of the op table's rows, at least one a row: what the tests of batching and of the
- * text form run over, and what random graphs are made from. Shapes are small, and such that
- * mistaking one axis for another shows. */
+/* The samples of primitives (samples.h) without their values: what the tests of batching and of the
+ * text form run over, and what random graphs are made from. */
 #ifndef SUPPORT_OP_CASES_H
 #define SUPPORT_OP_CASES_H
 
 #include "graph/build.h"
+#include "tiki/array.h"
 
 #define OP_CASE_INPUTS 7
 
@@ -22,10 +22,14 @@ typedef struct op_case {
     bool derived; /* the operands' values must fit each other: types only */
 } op_case;
 
+/* What an operand of a sample asks for. Integers that are not of the dtype that the sample was free
+ * to choose are positions, up to the largest one of the sample, or keys. */
+op_operand operand_like(tk_array array, tk_dtype free);
+
 size_t op_case_count(void);
 const op_case *op_case_at(size_t index);
 
-/* Ops that have no case: leaves with memory, errors, and what the graph makes by itself. */
+/* Not for leaves with memory, errors, and what the graph makes by itself. */
 bool op_has_case(tk_op op);
 
 /* A fresh placeholder without a value. */

@@ -1,103 +1,8 @@
-/* The generators of samples.h. Random operands are multiples of 1/1024, so that every dtype holds
- * them exactly or nearly; operands of ops that compare are distinct by more than a finite
- * difference moves them. */
-#include "support/samples.h"
-
-#include <assert.h>
+/* The generators of primitives, and the functions of samples.h. */
 #include <string.h>
 
 #include "array/context.h"
-#include "base/alloc.h"
-
-typedef enum domain { ANY, POSITIVE, UNIT, ABOVE1, NONZERO, DISTINCT, SPARSE } domain;
-
-typedef struct maker {
-    tk_context *context;
-    tk_dtype dtype;
-    int index;
-    uint64_t state;
-    sample *s;
-} maker;
-
-/* ---- operands ---- */
-
-static double uniform(maker *m) {
-    m->state += 0x9e3779b97f4a7c15u;
-    uint64_t mixed = (m->state ^ (m->state >> 30)) * 0xbf58476d1ce4e5b9u;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
-    return (double)((mixed ^ (mixed >> 31)) >> 54) / 1024;
-}
-
-static double draw(maker *m, domain domain) {
-    double u = uniform(m);
-    switch (domain) {
-    case POSITIVE:
-        return 0.5 + 2 * u;
-    case UNIT:
-        return 1.75 * u - 0.875;
-    case ABOVE1:
-        return 1.25 + 2 * u;
-    case NONZERO:
-        return u < 0.5 ? -0.5 - 3 * u : 3 * u - 1;
-    case SPARSE:
-        return u < 0.4 ? 0 : 4 * u - 2;
-    case ANY:
-    case DISTINCT:
-        break;
-    }
-    return 4 * u - 2;
-}
-
-static int64_t size_of(tk_shape shape) {
-    int64_t size = 1;
-    for (int64_t i = 0; i < shape.count; i++) size *= shape.items[i];
-    return size;
-}
-
-/* Distinct values in a random order. */
-static void fill_distinct(maker *m, int64_t count, double *values) {
-    for (int64_t i = 0; i < count; i++) {
-        int64_t other = (int64_t)(uniform(m) * (double)(i + 1));
-        values[i] = values[other];
-        values[other] = 0.375 * (double)i - 1.6875;
-    }
-}
-
-static void add(maker *m, tk_array array) {
-    assert(m->s->n_inputs < SAMPLE_INPUTS);
-    m->s->inputs[m->s->n_inputs++] = array;
-}
-
-static tk_array make_array(maker *m, tk_shape shape, domain domain) {
-    int64_t size = size_of(shape), parts = m->dtype == TK_COMPLEX64 ? 2 : 1;
-    double values[256];
-    assert(size * parts <= 256);
-    if (domain == DISTINCT) fill_distinct(m, size * parts, values);
-    for (int64_t i = 0; i < size * parts && domain != DISTINCT; i++) values[i] = draw(m, domain);
-    if (parts == 1) return tk_astype(tk_from_data(m->context, values, shape, TK_FLOAT64), m->dtype);
-    float pairs[256];
-    for (int64_t i = 0; i < 2 * size; i++) pairs[i] = (float)values[i];
-    return tk_from_data(m->context, pairs, shape, TK_COMPLEX64);
-}
-
-static void input(maker *m, tk_shape shape, domain domain) { add(m, make_array(m, shape, domain)); }
-
-static void input_as(maker *m, tk_dtype dtype, tk_shape shape, domain domain) {
-    tk_dtype before = m->dtype;
-    m->dtype = dtype;
-    input(m, shape, domain);
-    m->dtype = before;
-}
-
-static void input_indices(maker *m, tk_shape shape, const int32_t *values) {
-    add(m, tk_from_data(m->context, values, shape, TK_INT32));
-}
-
-static void input_bools(maker *m, tk_shape shape, const char *bits) {
-    uint8_t values[256];
-    for (int64_t i = 0; i < size_of(shape); i++) values[i] = bits[i] == '1';
-    add(m, tk_from_data(m->context, values, shape, TK_BOOL));
-}
+#include "support/sample_maker.h"
 
 static tk_list list(maker *m, int slot, tk_axes axes) {
     m->s->lists[slot] = axes;
@@ -112,13 +17,6 @@ static int arity_of(const char *params) {
     return arity;
 }
 
-static domain domain_of(const char *name) {
-    static const char *const names[] = {"any", "positive", "unit", "above1", "nonzero"};
-    for (int i = 0; i < 5; i++)
-        if (!strcmp(names[i], name)) return (domain)i;
-    return ANY;
-}
-
 static void make_elementwise(maker *m) {
     const tk_op_info *op = tk_op_of(m->s->op);
     bool bools = !strcmp(op->sample, "bools");
@@ -131,10 +29,9 @@ static void make_elementwise(maker *m) {
 }
 
 static void make_astype(maker *m) {
-    static const tk_dtype pairs[][2] = {{TK_FLOAT64, TK_FLOAT64},
-                                        {TK_FLOAT64, TK_FLOAT32},
-                                        {TK_FLOAT32, TK_COMPLEX64},
-                                        {TK_COMPLEX64, TK_FLOAT32}};
+    static const tk_dtype pairs[][2] = {{TK_FLOAT64, TK_FLOAT64},   {TK_FLOAT64, TK_FLOAT32},
+                                        {TK_FLOAT32, TK_COMPLEX64}, {TK_COMPLEX64, TK_FLOAT32},
+                                        {TK_FLOAT32, TK_INT32},     {TK_INT32, TK_COMPLEX64}};
     input_as(m, pairs[m->index][0], TK_SHAPE(2, 3), ANY);
     m->s->record.of_dtype = (tk_attrs_dtype){.dtype = pairs[m->index][1]};
 }
@@ -157,7 +54,8 @@ static domain reduce_domain(tk_op op, int index) {
 
 static void make_reduce(maker *m) {
     const tk_axes axes[] = {TK_AXES(1), TK_AXES(0, 2), TK_AXES(0, 1, 2), TK_AXES(2)};
-    input(m, TK_SHAPE(2, 3, 2), reduce_domain(m->s->op, m->index));
+    input(m, m->index & 1 ? TK_SHAPE(2, 3, 4) : TK_SHAPE(2, 3, 2),
+          reduce_domain(m->s->op, m->index));
     m->s->record.of_reduce = (tk_attrs_reduce){.axes = list(m, 0, axes[m->index])};
 }
 
@@ -178,8 +76,10 @@ static void make_scan(maker *m) {
 }
 
 static void make_product(maker *m) {
-    input(m, m->index ? TK_SHAPE(2, 3, 4) : TK_SHAPE(3, 4), ANY);
-    input(m, m->index ? TK_SHAPE(2, 4, 2) : TK_SHAPE(4, 1), ANY);
+    const tk_shape left[] = {TK_SHAPE(3, 4), TK_SHAPE(2, 3, 4), TK_SHAPE(3, 5)};
+    const tk_shape right[] = {TK_SHAPE(4, 1), TK_SHAPE(2, 4, 2), TK_SHAPE(5, 2)};
+    input(m, left[m->index], ANY);
+    input(m, right[m->index], ANY);
 }
 
 /* A sequence; groups in two dimensions with a stride and unequal padding; spread operands and a
@@ -233,12 +133,13 @@ static void make_irfft(maker *m) {
 /* ---- shape ---- */
 
 static void make_reshape(maker *m) {
-    input(m, TK_SHAPE(2, 3, 2), ANY);
-    m->s->record.of_shape = (tk_attrs_shape){.shape = list(m, 0, TK_SHAPE(3, 4))};
+    input(m, m->index ? TK_SHAPE(1, 1) : TK_SHAPE(2, 6), ANY);
+    m->s->record.of_shape =
+        (tk_attrs_shape){.shape = list(m, 0, m->index ? TK_SCALAR : TK_SHAPE(3, 4))};
 }
 
 static void make_permute(maker *m) {
-    input(m, TK_SHAPE(2, 3, 2), ANY);
+    input(m, TK_SHAPE(2, 3, 4), ANY);
     m->s->record.of_axes = (tk_attrs_axes){.axes = list(m, 0, TK_AXES(2, 0, 1))};
 }
 
@@ -265,10 +166,11 @@ static void make_slice_set(maker *m) {
 }
 
 static void make_pad(maker *m) {
-    input(m, TK_SHAPE(2, 3), ANY);
+    bool scalar = m->index;
+    input(m, scalar ? TK_SCALAR : TK_SHAPE(2, 3), ANY);
     input(m, TK_SCALAR, ANY);
-    m->s->record.of_pad =
-        (tk_attrs_pad){.low = list(m, 0, TK_AXES(1, 0)), .high = list(m, 1, TK_AXES(0, 2))};
+    m->s->record.of_pad = (tk_attrs_pad){.low = list(m, 0, scalar ? TK_SCALAR : TK_AXES(1, 0)),
+                                         .high = list(m, 1, scalar ? TK_SCALAR : TK_AXES(0, 2))};
 }
 
 static void make_join(maker *m) {
@@ -279,33 +181,53 @@ static void make_join(maker *m) {
 }
 
 static void make_bitcast(maker *m) {
-    input(m, TK_SHAPE(2, 4), ANY);
-    m->s->record.of_dtype = (tk_attrs_dtype){.dtype = m->index ? TK_INT32 : TK_FLOAT32};
+    static const tk_dtype pairs[][2] = {
+        {TK_FLOAT32, TK_UINT8}, {TK_FLOAT32, TK_INT32}, {TK_UINT8, TK_UINT32}};
+    input_as(m, pairs[m->index][0], m->index == 1 ? TK_SCALAR : TK_SHAPE(2, 8), ANY);
+    m->s->record.of_dtype = (tk_attrs_dtype){.dtype = pairs[m->index][1]};
 }
 
 /* ---- indexing ---- */
 
+/* Rows; elements at two indices; overlapping boxes; the first and last of three axes; one row. */
 static void make_gather(maker *m) {
     static const int32_t rows[] = {2, 0, 2}, columns[] = {1, 3, 1};
-    const tk_axes axes[] = {TK_AXES(0), TK_AXES(1, 0), TK_AXES(0)};
-    const tk_axes sizes[] = {TK_SHAPE(1, 4), TK_SHAPE(1, 1), TK_SHAPE(2, 3)};
-    input(m, TK_SHAPE(4, 4), ANY);
-    if (m->index == 1) input_indices(m, TK_SHAPE(3, 1), columns);
-    input_indices(m, m->index == 1 ? TK_SHAPE(3, 1) : TK_SHAPE(3), rows);
+    const tk_axes axes[] = {TK_AXES(0), TK_AXES(1, 0), TK_AXES(0), TK_AXES(0, 2), TK_AXES(0)};
+    const tk_axes sizes[] = {TK_SHAPE(1, 5), TK_SHAPE(1, 1), TK_SHAPE(2, 3), TK_SHAPE(1, 5, 1),
+                             TK_SHAPE(1)};
+    const tk_shape shapes[] = {TK_SHAPE(4, 5), TK_SHAPE(4, 5), TK_SHAPE(4, 5), TK_SHAPE(4, 5, 4),
+                               TK_SHAPE(6)};
+    const tk_shape indices[] = {TK_SHAPE(3), TK_SHAPE(3, 1), TK_SHAPE(3), TK_SHAPE(2), TK_SCALAR};
+    input(m, shapes[m->index], ANY);
+    if (axes[m->index].count == 2) input_indices(m, indices[m->index], columns);
+    input_indices(m, indices[m->index], rows);
     m->s->record.of_gather = (tk_attrs_gather){.axes = list(m, 0, axes[m->index]),
                                                .slice_sizes = list(m, 1, sizes[m->index])};
 }
 
-/* Even samples: rows, one of them twice. Odd ones: boxes that overlap. */
+/* Even samples: rows, one of them twice. Odd ones: boxes that overlap. The last two: elements at
+ * two indices, one row. */
 static void make_scatter(maker *m) {
     static const int32_t rows[] = {2, 0, 2}, tops[] = {1, 0, 2};
-    domain domain = m->index / 2 == TK_PROD ? SPARSE : DISTINCT;
-    bool boxes = m->index & 1;
-    input(m, TK_SHAPE(4, 2), domain == SPARSE ? SPARSE : ANY);
-    input(m, boxes ? TK_SHAPE(3, 2, 1) : TK_SHAPE(3, 1, 2), domain);
-    input_indices(m, TK_SHAPE(3), boxes ? tops : rows);
+    int64_t mode = m->index / 2 < TK_MODE_COUNT ? m->index / 2 : m->index & 1 ? TK_SET : TK_MAX;
+    domain domain = mode == TK_PROD ? SPARSE : DISTINCT;
+    bool boxes = m->index & 1, pairs = m->index == 2 * TK_MODE_COUNT,
+         one = m->index == 2 * TK_MODE_COUNT + 1;
+    input(m,
+          pairs ? TK_SHAPE(4, 5, 3)
+          : one ? TK_SHAPE(6)
+                : TK_SHAPE(4, 2),
+          domain == SPARSE ? SPARSE : ANY);
+    input(m,
+          pairs   ? TK_SHAPE(2, 1, 5, 1)
+          : one   ? TK_SHAPE(1)
+          : boxes ? TK_SHAPE(3, 2, 1)
+                  : TK_SHAPE(3, 1, 2),
+          domain);
+    input_indices(m, pairs ? TK_SHAPE(2) : one ? TK_SCALAR : TK_SHAPE(3), boxes ? tops : rows);
+    if (pairs) input_indices(m, TK_SHAPE(2), tops);
     m->s->record.of_scatter =
-        (tk_attrs_scatter){.axes = list(m, 0, TK_AXES(0)), .mode = m->index / 2};
+        (tk_attrs_scatter){.axes = list(m, 0, pairs ? TK_AXES(0, 2) : TK_AXES(0)), .mode = mode};
 }
 
 static const int32_t along_columns[] = {1, 3, 1, 0, 0, 0, 2, 1, 3};
@@ -331,7 +253,7 @@ static void make_partition(maker *m) {
 
 static void make_random_bits(maker *m) {
     static const uint32_t keys[] = {1, 2, 3, 4};
-    add(m, tk_from_data(m->context, keys, TK_SHAPE(2, 2), TK_UINT32));
+    input_array(m, tk_from_data(m->context, keys, TK_SHAPE(2, 2), TK_UINT32));
     m->s->record.of_bits =
         (tk_attrs_bits){.shape = list(m, 0, TK_SHAPE(3)), .width = 1 << m->index};
 }
@@ -363,11 +285,14 @@ static void make_rope(maker *m) {
 /* Plain; grouped heads; causal with more keys than queries; a bool mask with a row that sees
  * nothing; a float mask with causal. */
 static void make_attention(maker *m) {
-    int64_t heads = m->index == 1 ? 4 : 1, keys = m->index == 2 ? 4 : 3,
-            kv_heads = m->index == 1 ? 2 : 1;
-    input(m, TK_SHAPE(1, heads, 3, 2), ANY);
-    input(m, TK_SHAPE(1, kv_heads, keys, 2), ANY);
-    input(m, TK_SHAPE(1, kv_heads, keys, 3), ANY);
+    bool grouped = m->index == 1;
+    int64_t batch = grouped ? 2 : 1, heads = grouped ? 4 : 1, kv_heads = grouped ? 2 : 1,
+            keys = m->index == 2 ? 4
+                   : grouped     ? 5
+                                 : 3;
+    input(m, TK_SHAPE(batch, heads, 3, 2), ANY);
+    input(m, TK_SHAPE(batch, kv_heads, keys, 2), ANY);
+    input(m, TK_SHAPE(batch, kv_heads, keys, 3), ANY);
     if (m->index == 3) input_bools(m, TK_SHAPE(1, 1, 3, 3), "101000011");
     if (m->index == 4) input(m, TK_SHAPE(1, 1, 3, 3), ANY);
     m->s->record.of_attention = (tk_attrs_attention){
@@ -380,6 +305,66 @@ static void make_cross_entropy(maker *m) {
     input_indices(m, m->index ? TK_SCALAR : TK_SHAPE(2, 2), targets);
 }
 
+/* ---- gradient ops: what their forward op gives is an operand ---- */
+
+static void make_gradient(maker *m, tk_op forward, uint32_t first, uint32_t last) {
+    tk_arrays results = {0};
+    sample before = *m->s;
+    before.op = forward;
+    before.attrs = tk_op_of(forward)->record == TK_RECORD_none ? NULL : &m->s->record;
+    if (sample_apply(m->context, &before, before.inputs, &results) != TK_OK) return;
+    for (uint32_t i = first; i < last; i++) input_array(m, results.items[i]);
+    input_array(m, tk_cos(results.items[0]));
+    m->s->is_derived = true;
+    tk_arrays_clear(&results);
+}
+
+static void make_rms_norm_vjp(maker *m) {
+    make_norm(m);
+    make_gradient(m, TK_OP_rms_norm_fused, 0, 0);
+}
+
+static void make_layer_norm_vjp(maker *m) {
+    make_norm(m);
+    make_gradient(m, TK_OP_layer_norm_fused, 0, 0);
+}
+
+static void make_attention_vjp(maker *m) {
+    make_attention(m);
+    make_gradient(m, TK_OP_attention, 0, 2);
+}
+
+static void make_cross_entropy_vjp(maker *m) {
+    make_cross_entropy(m);
+    make_gradient(m, TK_OP_cross_entropy_fused, 1, 2);
+}
+
+/* ---- others ---- */
+
+static void make_iota(maker *m) {
+    static const struct {
+        tk_dtype dtype;
+        int64_t axis, start, step;
+    } all[] = {{TK_INT32, 1, 2, 3},
+               {TK_FLOAT32, 0, 0x3fe0000000000000, -0x4008000000000000}, /* bits of 0.5, -1.5 */
+               {TK_UINT8, 0, 7, 1}};
+    const tk_shape shapes[] = {TK_SHAPE(3, 4), TK_SHAPE(3), TK_SCALAR};
+    const int i = m->index;
+    m->s->record.of_iota = (tk_attrs_iota){.dtype = all[i].dtype,
+                                           .shape = list(m, 0, shapes[i]),
+                                           .axis = all[i].axis,
+                                           .start = all[i].start,
+                                           .step = all[i].step};
+}
+
+static void make_barrier(maker *m) {
+    static const int32_t numbers[] = {1, 0, 3, 2, 4, 4};
+    input(m, TK_SHAPE(2, 3), ANY);
+    input(m, TK_SHAPE(4), ANY);
+    input_indices(m, TK_SHAPE(2, 3), numbers);
+    m->s->record.of_barrier = (tk_attrs_barrier){.serial = 1};
+}
+
 /* ---- the table ---- */
 
 typedef struct generator {
@@ -390,7 +375,7 @@ typedef struct generator {
 
 static const generator own[] = {
     {TK_OP_random_bits, 3, make_random_bits},
-    {TK_OP_astype, 4, make_astype},
+    {TK_OP_astype, 6, make_astype},
     {TK_OP_where, 1, make_where},
     {TK_OP_reduce_sum, 4, make_reduce},
     {TK_OP_reduce_prod, 4, make_reduce},
@@ -407,21 +392,21 @@ static const generator own[] = {
     {TK_OP_scan_max, 8, make_scan},
     {TK_OP_scan_min, 8, make_scan},
     {TK_OP_scan_logsumexp, 8, make_scan},
-    {TK_OP_product, 2, make_product},
+    {TK_OP_product, 3, make_product},
     {TK_OP_conv_general, 5, make_conv},
     {TK_OP_fft_axis, 6, make_fft},
     {TK_OP_rfft_axis, 6, make_fft},
     {TK_OP_irfft_axis, 6, make_irfft},
-    {TK_OP_reshape_to, 1, make_reshape},
+    {TK_OP_reshape_to, 2, make_reshape},
     {TK_OP_permute, 1, make_permute},
     {TK_OP_expand, 2, make_expand},
     {TK_OP_slice_by, 3, make_slice},
     {TK_OP_slice_set, TK_MODE_COUNT, make_slice_set},
-    {TK_OP_pad_with, 1, make_pad},
+    {TK_OP_pad_with, 2, make_pad},
     {TK_OP_join, 2, make_join},
-    {TK_OP_bitcast, 2, make_bitcast},
-    {TK_OP_gather, 3, make_gather},
-    {TK_OP_scatter, 2 * TK_MODE_COUNT, make_scatter},
+    {TK_OP_bitcast, 3, make_bitcast},
+    {TK_OP_gather, 5, make_gather},
+    {TK_OP_scatter, 2 * TK_MODE_COUNT + 2, make_scatter},
     {TK_OP_gather_along, 1, make_gather_along},
     {TK_OP_scatter_along, TK_MODE_COUNT, make_scatter_along},
     {TK_OP_sort_axis, 2, make_axis},
@@ -433,6 +418,12 @@ static const generator own[] = {
     {TK_OP_rope_fused, 5, make_rope},
     {TK_OP_attention, 5, make_attention},
     {TK_OP_cross_entropy_fused, 2, make_cross_entropy},
+    {TK_OP_rms_norm_vjp, 2, make_rms_norm_vjp},
+    {TK_OP_layer_norm_vjp, 4, make_layer_norm_vjp},
+    {TK_OP_attention_vjp, 5, make_attention_vjp},
+    {TK_OP_cross_entropy_vjp, 2, make_cross_entropy_vjp},
+    {TK_OP_iota, 3, make_iota},
+    {TK_OP_barrier, 1, make_barrier},
 };
 
 static const generator *find(tk_op op) {
@@ -445,16 +436,12 @@ static const generator *find(tk_op op) {
     return NULL;
 }
 
-int sample_count(tk_op op) {
-    const generator *generator = find(op);
-    return generator ? generator->count : 0;
-}
-
 static bool accepts(tk_op op, tk_dtype dtype) {
     switch (tk_op_of(op)->accept) {
     case TK_ACCEPT_ANY:
-    case TK_ACCEPT_NUM:
         return true;
+    case TK_ACCEPT_NUM:
+        return dtype != TK_BOOL;
     case TK_ACCEPT_REAL:
         return !tk_dtype_is_complex(dtype);
     case TK_ACCEPT_INEXACT:
@@ -462,32 +449,104 @@ static bool accepts(tk_op op, tk_dtype dtype) {
     case TK_ACCEPT_FLOAT:
         return tk_dtype_is_float(dtype);
     case TK_ACCEPT_INT:
-    case TK_ACCEPT_BITS:
         return tk_dtype_is_integer(dtype);
+    case TK_ACCEPT_BITS:
+        return dtype == TK_BOOL || tk_dtype_is_integer(dtype);
     case TK_ACCEPT_BOOL:
         break;
     }
+    return dtype == TK_BOOL;
+}
+
+/* ---- rows: primitives, then functions ---- */
+
+int sample_rows(void) {
+    int count = TK_OP_COUNT;
+    for (size_t i = 0; i < op_row_count; i++) count += !op_rows[i].is_primitive;
+    return count;
+}
+
+/* NULL for a primitive. */
+static const op_row *function_of(int row) {
+    int left = row - TK_OP_COUNT;
+    for (size_t i = 0; left >= 0 && i < op_row_count; i++)
+        if (!op_rows[i].is_primitive && left-- == 0) return &op_rows[i];
+    return NULL;
+}
+
+const char *sample_name(int row) {
+    const op_row *function = function_of(row);
+    return function ? function->name : tk_op_name((tk_op)row);
+}
+
+tk_tolerance sample_tolerance(int row) {
+    const op_row *function = function_of(row);
+    return function ? function->tolerance : tk_op_of((tk_op)row)->tolerance;
+}
+
+static bool takes_arrays(const op_row *row) {
+    for (int i = 0; i < row->n_params; i++) {
+        const char *type = row->params[i].type;
+        if (!strcmp(type, "") || !strcmp(type, "array?") || !strcmp(type, "arrays")) return true;
+    }
+    return false;
+}
+
+bool sample_needed(int row) {
+    const op_row *function = function_of(row);
+    if (function) return takes_arrays(function) || strcmp(function->sample, "none") != 0;
+    const tk_op_info *info = tk_op_of((tk_op)row);
+    return info->params[0] != '-' || strcmp(info->sample, "none") != 0;
+}
+
+bool sample_declared(int row) {
+    const op_row *function = function_of(row);
+    return strcmp(function ? function->sample : tk_op_of((tk_op)row)->sample, "none") != 0;
+}
+
+int sample_count(int row) {
+    const op_row *function = function_of(row);
+    if (function) return function_sample_count(function);
+    const generator *generator = find((tk_op)row);
+    return generator ? generator->count : 0;
+}
+
+static bool make_primitive(maker *m, tk_op op) {
+    const generator *generator = find(op);
+    bool is_loss = op == TK_OP_cross_entropy_fused || op == TK_OP_cross_entropy_vjp;
+    if (!accepts(op, m->dtype) || (is_loss && !tk_dtype_is_float(m->dtype))) return false;
+    generator->make(m);
+    if (tk_op_of(op)->record != TK_RECORD_none) m->s->attrs = &m->s->record;
     return true;
 }
 
-bool sample_make(tk_context *context, tk_op op, int index, tk_dtype dtype, sample *out) {
-    const generator *generator = find(op);
-    bool has_fixed_dtype = op == TK_OP_cross_entropy_fused && !tk_dtype_is_float(dtype);
-    if (!generator || index >= generator->count || !accepts(op, dtype) || has_fixed_dtype)
-        return false;
-    *out = (sample){.op = op};
+/* Functions refuse dtypes by themselves. */
+static bool is_taken(tk_context *context, const sample *s) {
+    tk_arrays results = {0};
+    tk_status status = sample_apply(context, s, s->inputs, &results);
+    for (size_t i = 0; status == TK_OK && i < results.count; i++)
+        status = tk_array_status(results.items[i]);
+    tk_arrays_clear(&results);
+    return status != TK_DTYPE_ERROR;
+}
+
+bool sample_make(tk_context *context, int row, int index, tk_dtype dtype, sample *out) {
+    if (index >= sample_count(row)) return false;
+    *out = (sample){.op = row < TK_OP_COUNT ? (tk_op)row : TK_OP_COUNT,
+                    .function = function_of(row),
+                    .name = sample_name(row)};
     maker m = {.context = context,
                .dtype = dtype,
                .index = index,
                .s = out,
-               .state = (uint64_t)op * 1000 + (uint64_t)index};
-    generator->make(&m);
-    if (tk_op_of(op)->record != TK_RECORD_none) out->attrs = &out->record;
-    return true;
+               .state = (uint64_t)row * 1000 + (uint64_t)index};
+    if (!out->function) return make_primitive(&m, out->op);
+    function_sample_make(&m, out->function);
+    return is_taken(context, out);
 }
 
-tk_status sample_apply(tk_context *context, const sample *s, const tk_array *inputs,
-                       tk_arrays *results) {
+static tk_status apply_primitive(tk_context *context, const sample *s, const tk_array *inputs,
+                                 tk_arrays *results) {
     tk_node *nodes[SAMPLE_INPUTS];
     tk_builder b;
     for (size_t i = 0; i < s->n_inputs; i++) nodes[i] = inputs[i].node;
@@ -504,4 +563,10 @@ tk_status sample_apply(tk_context *context, const sample *s, const tk_array *inp
     for (uint32_t i = 0; i < n_outputs && status == TK_OK; i++)
         status = tk_arrays_push(results, outputs[i]);
     return status;
+}
+
+tk_status sample_apply(tk_context *context, const sample *s, const tk_array *inputs,
+                       tk_arrays *results) {
+    return s->function ? function_sample_apply(context, s, inputs, results)
+                       : apply_primitive(context, s, inputs, results);
 }
