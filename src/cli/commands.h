@@ -1,5 +1,5 @@
 /* The subcommands. Each is given argv[0] = its name and returns the exit code: 0, 1 for a failure,
- * 2 for a wrong usage, 130 when interrupted. They use the public API only. */
+ * 2 for a wrong usage, 130 after Ctrl-C, 143 after SIGTERM. They use the public API only. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
@@ -14,8 +14,9 @@ int command_cache(int argc, char **argv);
 /* Prints "tiki COMMAND: message of this thread's error" and returns 1. */
 int complain_of_error(const char *command);
 
-/* Set when the user pressed Ctrl-C: once or more often. */
+/* How often the user pressed Ctrl-C or somebody sent SIGTERM, and the exit code that says so. */
 int interrupts(void);
+int interrupt_code(void);
 
 /* Counts interrupts instead of dying from them. */
 void catch_interrupts(void);

@@ -163,7 +163,7 @@ int command_generate(int argc, char **argv) {
     catch_interrupts();
     tk_status status = load(&w);
     if (status == TK_OK) status = write_on(&w);
-    code = status != TK_OK ? complain_of_error("generate") : interrupts() ? 130 : 0;
+    code = status != TK_OK ? complain_of_error("generate") : interrupts() ? interrupt_code() : 0;
     end(&w);
     return code;
 }

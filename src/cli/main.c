@@ -41,10 +41,10 @@ int complain_of_error(const char *command) {
     return 1;
 }
 
-static volatile sig_atomic_t interrupt_count;
+static volatile sig_atomic_t interrupt_count, latest_signal;
 
 static void count_interrupt(int signal) {
-    (void)signal;
+    latest_signal = signal;
     interrupt_count++;
 }
 
@@ -55,6 +55,8 @@ void catch_interrupts(void) {
 }
 
 int interrupts(void) { return interrupt_count; }
+
+int interrupt_code(void) { return 128 + latest_signal; }
 
 bool interrupted(void *arg) {
     (void)arg;

@@ -73,9 +73,22 @@ static bool in_range(const option *o, double value) {
     return (o->low == 0 && o->high == 0) || (value >= o->low && value <= o->high);
 }
 
-static int out_of_range(const options *set, const option *o, const char *given) {
-    char expected[96];
-    snprintf(expected, sizeof expected, "%.17g to %.17g", o->low, o->high);
+static void describe_expected(const option *o, char *text, size_t bytes) {
+    static const char *const kinds[] = {
+        [OPTION_FLAG] = "true or false", [OPTION_INT] = "an integer",
+        [OPTION_REAL] = "a number",      [OPTION_TEXT] = "a text",
+        [OPTION_PATH] = "a path",        [OPTION_LIST] = "a list of paths",
+        [OPTION_CHOICE] = "one of "};
+    const char *choices = o->kind == OPTION_CHOICE ? o->choices : "";
+    if (o->low == 0 && o->high == 0)
+        snprintf(text, bytes, "%s%s", kinds[o->kind], choices);
+    else
+        snprintf(text, bytes, "%s from %.17g to %.17g", kinds[o->kind], o->low, o->high);
+}
+
+static int wrong_word(const options *set, const option *o, const char *given) {
+    char expected[128];
+    describe_expected(o, expected, sizeof expected);
     return complain(set, o->name, given, expected);
 }
 
@@ -92,17 +105,15 @@ static int set_from_word(const options *set, option *o, const char *word) {
     errno = 0;
     if (o->kind == OPTION_INT) {
         long long value = strtoll(word, &end, 10);
-        if (!*word || *end || errno) return complain(set, o->name, word, "an integer");
-        if (!in_range(o, (double)value)) return out_of_range(set, o, word);
+        if (!*word || *end || errno || !in_range(o, (double)value)) return wrong_word(set, o, word);
         *(int64_t *)o->value = value;
     } else if (o->kind == OPTION_REAL) {
         double value = strtod(word, &end);
-        if (!*word || *end || !isfinite(value)) return complain(set, o->name, word, "a number");
-        if (!in_range(o, value)) return out_of_range(set, o, word);
+        if (!*word || *end || !isfinite(value) || !in_range(o, value))
+            return wrong_word(set, o, word);
         *(double *)o->value = value;
     } else {
-        if (o->kind == OPTION_CHOICE && !is_choice(o, word))
-            return complain(set, o->name, word, o->choices);
+        if (o->kind == OPTION_CHOICE && !is_choice(o, word)) return wrong_word(set, o, word);
         *(const char **)o->value = word;
     }
     return -1;
@@ -179,48 +190,64 @@ static bool same_value(const option *o, const json_t *value) {
     }
 }
 
-static bool bad_json(const options *set, const char *origin, const char *name,
-                     const char *expected) {
-    fprintf(stderr, "tiki %s: %s: \"%s\" is not %s\n", set->command, origin, name, expected);
+/* What a JSON file gave and what was expected, by the name of the option. */
+static bool bad_json(const options *set, const option *o, const json_t *given, const char *origin) {
+    char expected[128];
+    char *text = json_dumps(given, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
+    describe_expected(o, expected, sizeof expected);
+    fprintf(stderr, "tiki %s: %s: \"%s\" is %.60s, expected %s\n", set->command, origin, o->name,
+            text ? text : "something", expected);
+    free(text);
     return false;
 }
 
-static bool set_list_from_json(const options *set, option *o, const json_t *value,
-                               const char *origin) {
+static bool set_list_from_json(option *o, const json_t *value) {
     text_list *list = o->value;
     size_t count = json_array_size(value);
-    if (!json_is_array(value) || count == 0)
-        return bad_json(set, origin, o->name, "a list of paths");
+    if (!json_is_array(value) || count == 0) return false;
     list->items = calloc(count, sizeof *list->items);
     for (size_t i = 0; list->items && i < count; i++) {
         const char *text = json_string_value(json_array_get(value, i));
-        if (!text) return bad_json(set, origin, o->name, "a list of paths");
+        if (!text) return false;
         list->items[list->count++] = text;
     }
     return list->items != NULL;
 }
 
-static bool set_from_json(const options *set, option *o, const json_t *value, const char *origin) {
-    if (o->kind == OPTION_LIST) return set_list_from_json(set, o, value, origin);
-    if (o->kind == OPTION_FLAG) {
-        if (!json_is_boolean(value)) return bad_json(set, origin, o->name, "true or false");
-        *(bool *)o->value = json_is_true(value);
-    } else if (o->kind == OPTION_INT || o->kind == OPTION_REAL) {
-        bool fits = o->kind == OPTION_INT ? json_is_integer(value) : json_is_number(value);
-        if (!fits || !in_range(o, json_number_value(value)))
-            return bad_json(set, origin, o->name, "a number in range");
-        if (o->kind == OPTION_INT)
-            *(int64_t *)o->value = json_integer_value(value);
-        else
-            *(double *)o->value = json_number_value(value);
-    } else {
-        const char *text = json_string_value(value);
-        if (json_is_null(value)) return true;
-        if (!text || (o->kind == OPTION_CHOICE && !is_choice(o, text)))
-            return bad_json(set, origin, o->name, o->choices ? o->choices : "a text");
-        *(const char **)o->value = text;
-    }
+static bool set_text_from_json(option *o, const json_t *value) {
+    const char *text = json_string_value(value);
+    if (json_is_null(value)) return true;
+    if (!text || (o->kind == OPTION_CHOICE && !is_choice(o, text))) return false;
+    *(const char **)o->value = text;
     return true;
+}
+
+/* False when the value is not of the option's kind, or out of range. */
+static bool set_from_json(option *o, const json_t *value) {
+    switch (o->kind) {
+    case OPTION_LIST:
+        return set_list_from_json(o, value);
+    case OPTION_FLAG:
+        *(bool *)o->value = json_is_true(value);
+        return json_is_boolean(value);
+    case OPTION_INT:
+        *(int64_t *)o->value = json_integer_value(value);
+        return json_is_integer(value) && in_range(o, json_number_value(value));
+    case OPTION_REAL:
+        *(double *)o->value = json_number_value(value);
+        return json_is_number(value) && in_range(o, json_number_value(value));
+    default:
+        return set_text_from_json(o, value);
+    }
+}
+
+static bool contradicts(const options *set, const option *o, const json_t *value,
+                        const char *origin) {
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
+    fprintf(stderr, "tiki %s: --%s contradicts %s, where the run has %.60s: leave it out\n",
+            set->command, o->name, origin, text ? text : "another value");
+    free(text);
+    return false;
 }
 
 bool options_from_json(options *set, json_t *object, const char *origin,
@@ -229,15 +256,16 @@ bool options_from_json(options *set, json_t *object, const char *origin,
     json_t *value;
     json_object_foreach(object, name, value) {
         option *o = options_find(set, name);
-        if (!o) return bad_json(set, origin, name, "an option of this command");
-        if (o->given) {
-            if (!contradictions_are_errors || same_value(o, value)) continue;
-            fprintf(stderr,
-                    "tiki %s: --%s contradicts %s, where the run has another value: leave it out\n",
-                    set->command, name, origin);
+        if (!o) {
+            fprintf(stderr, "tiki %s: %s: \"%s\" is not an option of this command\n", set->command,
+                    origin, name);
             return false;
         }
-        if (!set_from_json(set, o, value, origin)) return false;
+        if (o->given) {
+            if (!contradictions_are_errors || same_value(o, value)) continue;
+            return contradicts(set, o, value, origin);
+        }
+        if (!set_from_json(o, value)) return bad_json(set, o, value, origin);
         o->given = !contradictions_are_errors;
     }
     return true;

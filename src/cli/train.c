@@ -387,12 +387,12 @@ static int run(session *w) {
         progress_break(&w->progress);
         printf("stopped after step %lld, which is saved; --resume goes on\n",
                (long long)tk_trainer_steps(w->trainer));
-        return 130;
+        return interrupt_code();
     }
     if (status == TK_INTERRUPTED) {
         progress_break(&w->progress);
         fprintf(stderr, "tiki train: stopped within a step; the latest checkpoint is whole\n");
-        return 130;
+        return interrupt_code();
     }
     if (status == TK_NAN_TRAPPED) { /* the step was not taken: what came before is worth keeping */
         progress_break(&w->progress);

@@ -249,6 +249,34 @@ static void test_config_file(void **state) {
     assert_refused(&result, 2, "dimm");
 }
 
+/* A value of the wrong type: the file, the key, what was given and what was expected. */
+static void test_config_types(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{\"dim\": \"large\"}",
+         "options.json: \"dim\" is \"large\", expected an integer from 1 to"},
+        {"{\"dim\": 16.5}", "\"dim\" is 16.5, expected an integer from 1 to 1048576"},
+        {"{\"heads\": 0}", "\"heads\" is 0, expected an integer from 1 to 65536"},
+        {"{\"lr\": [0.1]}", "\"lr\" is [0.10000000000000001], expected a number from 0 to 1000"},
+        {"{\"lr\": true}", "\"lr\" is true, expected a number"},
+        {"{\"decay\": \"sine\"}", "\"decay\" is \"sine\", expected one of constant|cosine|linear"},
+        {"{\"eval-data\": 3}", "\"eval-data\" is 3, expected a path"},
+        {"{\"data\": \"text\"}", "\"data\" is \"text\", expected a list of paths"},
+        {"{\"data\": [1]}", "\"data\" is [1], expected a list of paths"},
+        {"{\"seed\": {\"a\": 1}}", "\"seed\" is {\"a\":1}, expected an integer from 0 to"},
+        {"[16]", "options.json: no JSON object"},
+        {"{\"dim\": 16, \"dim\": 32}", "options.json"},
+        {"{\"dim\": ", "options.json: no JSON object: line 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        outcome result;
+        assert_ok(tk_file_write(in_folder("options.json"), cases[i][0], strlen(cases[i][0])));
+        RUN(&result, "train", "--config", in_folder("options.json"), "--out", in_folder("other"));
+        assert_true(result.code == 1 || result.code == 2);
+        assert_says(result.err, cases[i][1]);
+    }
+}
+
 static void test_eval_data(void **state) {
     (void)state;
     outcome result;
@@ -283,7 +311,7 @@ int main(void) {
         cmocka_unit_test(test_generate),    cmocka_unit_test(test_prompt_from_input),
         cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_other_tokenizers),
         cmocka_unit_test(test_config_file), cmocka_unit_test(test_eval_data),
-        cmocka_unit_test(test_info),
+        cmocka_unit_test(test_info),        cmocka_unit_test(test_config_types),
     };
     return cmocka_run_group_tests(tests, prepare, remove_folder);
 }

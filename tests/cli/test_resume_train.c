@@ -150,25 +150,51 @@ static void test_killed(void **state) {
     }
 }
 
-static void test_interrupted(void **state) {
-    (void)state;
+/* The exit code is what a shell gives for the signal. */
+static void check_stopped_by(int signal, const char *out, const char *straight) {
     outcome result;
-    pid_t child = start_training("stopped", "100000");
-    wait_for_step("stopped", child, 5);
-    kill(child, SIGINT);
+    pid_t child = start_training(out, "100000");
+    wait_for_step(out, child, 5);
+    kill(child, signal);
     finish(child, &result);
-    assert_code(&result, 130);
+    assert_code(&result, 128 + signal);
     const char *said = strstr(result.out, "stopped after step ");
     assert_non_null(said);
     int64_t step = strtoll(said + strlen("stopped after step "), NULL, 10);
-    assert_int_equal(latest_step("stopped"), step);
+    assert_int_equal(latest_step(out), step);
     char steps[32];
     snprintf(steps, sizeof steps, "%lld", (long long)step + 10);
-    train(&result, "stopped", steps, "2", true);
+    train(&result, out, steps, "2", true);
     assert_code(&result, 0);
-    train(&result, "unstopped", steps, "2", false);
+    train(&result, straight, steps, "2", false);
     assert_code(&result, 0);
-    assert_same_run("stopped", "unstopped", step + 10);
+    assert_same_run(out, straight, step + 10);
+}
+
+static void test_interrupted(void **state) {
+    (void)state;
+    check_stopped_by(SIGINT, "stopped", "unstopped");
+}
+
+static void test_terminated(void **state) {
+    (void)state;
+    check_stopped_by(SIGTERM, "ended", "unended");
+}
+
+/* A second signal does not wait for the end of the step; the checkpoints are whole all the same. */
+static void test_interrupted_twice(void **state) {
+    (void)state;
+    outcome result;
+    pid_t child = start_training("hurried", "100000");
+    wait_for_step("hurried", child, 5);
+    kill(child, SIGTERM);
+    kill(child, SIGINT);
+    finish(child, &result);
+    assert_true(result.code == 128 + SIGINT || result.code == 128 + SIGTERM);
+    char steps[32];
+    snprintf(steps, sizeof steps, "%lld", (long long)latest_step("hurried") + 3);
+    train(&result, "hurried", steps, "2", true);
+    assert_code(&result, 0);
 }
 
 static void test_contradictions(void **state) {
@@ -177,7 +203,7 @@ static void test_contradictions(void **state) {
     char out[512];
     snprintf(out, sizeof out, "%s", in_folder("whole"));
     RUN(&result, "train", "--out", out, "--resume", "--dim", "64");
-    assert_refused(&result, 2, "--dim contradicts state.json");
+    assert_refused(&result, 2, "--dim contradicts state.json, where the run has 32");
     RUN(&result, "train", "--out", out, "--resume", "--threads", "1");
     assert_refused(&result, 2, "--threads contradicts state.json");
     RUN(&result, "train", "--out", out, "--resume", "--lr", "0.5");
@@ -193,6 +219,32 @@ static void test_contradictions(void **state) {
     RUN(&result, "train", "--out", in_folder("nowhere"), "--resume");
     assert_refused(&result, 1, "no checkpoint");
     assert_int_equal(access(in_folder("nowhere"), F_OK), -1);
+}
+
+/* Reals are kept to the last bit: a rate of which 16 digits are not enough agrees with itself, its
+ * neighbour does not. */
+static void test_reals_are_exact(void **state) {
+    (void)state;
+    outcome result;
+    char path[512], text[65536], *end;
+    snprintf(path, sizeof path, "%s/state.json", in_folder("exact"));
+    const char *const rates[] = {"0.30000000000000004", "0.30000000000000010", "5e-324",
+                                 "1.7976931348623157e-300"};
+    for (int i = 0; i < 4; i++) {
+        RUN(&result, "train", "--data", in_folder("data"), "--out", in_folder("exact"), "--layers",
+            "1", "--dim", "16", "--heads", "2", "--context", "16", "--steps", "1", "--threads", "1",
+            "--lr", rates[i], "--weight-decay", rates[3 - i]);
+        assert_code(&result, 0);
+        copy_file(path, text, sizeof text);
+        const char *kept = strstr(text, "\"lr\": ");
+        assert_non_null(kept);
+        assert_true(strtod(kept + strlen("\"lr\": "), &end) == strtod(rates[i], NULL));
+        RUN(&result, "train", "--out", in_folder("exact"), "--resume", "--lr", rates[i]);
+        assert_code(&result, 0);
+        RUN(&result, "train", "--out", in_folder("exact"), "--resume", "--lr", rates[(i + 1) % 4]);
+        assert_refused(&result, 2, "--lr contradicts");
+        assert_int_equal(nftw(in_folder("exact"), remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    }
 }
 
 /* Options come from the folder alone; the values that were given again may agree. */
@@ -261,7 +313,10 @@ int main(void) {
         cmocka_unit_test(test_resume_at_the_end_changes_nothing),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_terminated),
+        cmocka_unit_test(test_interrupted_twice),
         cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_reals_are_exact),
         cmocka_unit_test(test_resume_needs_only_the_folder),
         cmocka_unit_test(test_data_that_is_gone),
         cmocka_unit_test(test_damaged_run_is_not_started_over),
