@@ -182,12 +182,18 @@ tk_thread *tk_context_thread(tk_context *context) {
 
 /* ---- handles and scopes ---- */
 
+/* The node that stands for a lack of memory lives as long as the context and is not counted: where
+ * not even a scope could be opened, nobody would drop its handles. */
+static bool is_counted(const tk_node *node) { return node != node->graph->no_memory; }
+
 void tk_handle_retain(tk_node *node) {
+    if (!is_counted(node)) return;
     node->handles++;
     tk_node_retain(node);
 }
 
 void tk_handle_release(tk_node *node) {
+    if (!is_counted(node)) return;
     node->handles--;
     tk_node_release(node);
 }
@@ -195,10 +201,8 @@ void tk_handle_release(tk_node *node) {
 tk_array tk_handle_give(tk_context *context, tk_node *node) {
     tk_thread *record = tk_context_thread(context);
     if (record && record->marks.count && !tk_vec_push(&record->handles, node))
-        node = context->graph
-                   .no_memory; /* never freed before the context, so nobody needs to own it */
-    else
-        tk_handle_retain(node);
+        node = context->graph.no_memory;
+    tk_handle_retain(node);
     return (tk_array){node};
 }
 

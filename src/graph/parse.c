@@ -17,8 +17,6 @@
 #include "graph/verify.h"
 
 #define MOST_LIST_ITEMS 64
-#define MOST_LISTS 4
-#define MOST_RECORD_WORDS 32
 #define MOST_WORD_BYTES 31
 
 typedef struct definition {
@@ -43,10 +41,17 @@ typedef struct word {
     size_t length;
 } word;
 
+/* As large as the largest record, so that a new one needs no edit here. */
+typedef union any_record {
+#define TK_ATTRS(record, fields) tk_attrs_##record of_##record;
+#include "graph/attrs.def"
+#undef TK_ATTRS
+} any_record;
+
 /* An attribute record and the lists that it refers to. */
 typedef struct record {
-    uint64_t words[MOST_RECORD_WORDS];
-    int64_t lists[MOST_LISTS][MOST_LIST_ITEMS];
+    uint64_t words[sizeof(any_record) / sizeof(uint64_t)];
+    int64_t lists[sizeof(any_record) / sizeof(tk_list)][MOST_LIST_ITEMS];
     int n_lists;
 } record;
 
