@@ -10,10 +10,10 @@ list(APPEND tiki_dependencies Threads::Threads m ${CMAKE_DL_LIBS})
 
 # In the order of the layers: each may include only what stands before it, and not all of that
 # (tools/check_includes.sh knows which).
-set(tiki_modules base layout runtime graph array cpu io nn)
+set(tiki_modules base layout runtime graph array cpu kernel target io nn)
 set(tiki_sources)
 foreach(module ${tiki_modules})
-  file(GLOB module_sources CONFIGURE_DEPENDS src/${module}/*.c)
+  file(GLOB module_sources CONFIGURE_DEPENDS src/${module}/*.c src/${module}/*/*.c)
   list(APPEND tiki_sources ${module_sources})
 endforeach()
 tiki_set_variant_flags(tiki_sources)

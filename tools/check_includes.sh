@@ -33,7 +33,8 @@ BEGIN {
     # Public headers that are not named after their module. Others count to array, the API.
     split("api base version base status base dtype base ops array trace runtime " \
           "device runtime stream runtime axes graph checkpoint io optim nn model nn " \
-          "cache runtime gpu runtime train nn layout_call layout layout_draw layout tiki PUBLIC ops.def graph " \
+          "cache runtime gpu runtime train nn layout_call layout layout_draw layout emulator kernel " \
+          "kernel_ops.def kernel kernel_attrs.def kernel kernel_types.def kernel tiki PUBLIC ops.def graph " \
           "functions.def graph", pairs, " ")
     for (i = 1; i in pairs; i += 2) header_module[pairs[i]] = pairs[i + 1]
 }

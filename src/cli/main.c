@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/kernel_file.h"
 #include "cli/layout.h"
 #include "tiki/version.h"
 
@@ -21,6 +22,8 @@ static const command commands[] = {
     {"generate", command_generate, "let a trained model write"},
     {"eval", command_eval, "measure a model's loss on a file"},
     {"layout", tk_cli_layout, "compute with CuTe layouts and draw them"},
+    {"kernel", command_kernel, "check, format and build kernels in .tk files"},
+    {"emulate", command_emulate, "run a kernel on the CPU and judge it"},
     {"cache", command_cache, "list, check and shorten the kernels kept on disk"},
     {"info", command_info, "version, devices, libraries, and why a device is off"},
 };

@@ -52,6 +52,11 @@ void tk_kernel_builder_fail(tk_kernel_builder *b, tk_status code, const char *me
     if (ok(b) && code != TK_OK) keep_at(b, tk_fail(code, "%s", message ? message : ""));
 }
 
+/* A list may be NULL when it is empty. */
+static bool have_list(tk_kernel_builder *b, const char *name, size_t count, const void *list) {
+    return count == 0 || list || keep_at(b, tk_fail_null(name));
+}
+
 /* ---- life ---- */
 
 static bool is_name(const char *name) {
@@ -411,6 +416,8 @@ tk_kvalue *tk_kernel_op(tk_kernel_builder *b, tk_kopcode code, size_t n_operands
     int64_t values[TK_KOP_MOST_ATTRS];
     tk_kop *op = NULL;
     if (!ok(b)) return NULL;
+    if (!have_list(b, "operands", n_operands, operands) || !have_list(b, "attrs", n_attrs, attrs))
+        return NULL;
     if ((unsigned)code >= TK_KOP_COUNT || is_flow(code))
         return keep_at(b,
                        tk_fail(TK_INVALID_ARGUMENT, "%s is no operation that is appended as such",
@@ -446,6 +453,7 @@ static bool append_flow(tk_kernel_builder *b, tk_kopcode code, size_t n_operands
 }
 
 static bool types_of(tk_kernel_builder *b, size_t count, tk_kvalue *const *values, tk_ktype **out) {
+    if (!have_list(b, "values", count, values)) return false;
     *out = tk_arena_alloc(&b->kernel->arena, (count + 1) * sizeof **out);
     if (!*out) return keep(b, tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel"));
     for (size_t i = 0; i < count; i++) {
@@ -487,7 +495,7 @@ tk_kvalue *tk_kernel_for(tk_kernel_builder *b, tk_kvalue *first, tk_kvalue *end,
     enum { BOUNDS = 3 };
     tk_kop *op;
     tk_ktype *types;
-    if (!ok(b)) return NULL;
+    if (!ok(b) || !have_list(b, "carried", n_carried, carried)) return NULL;
     tk_kvalue **operands =
         tk_arena_alloc(&b->kernel->arena, (BOUNDS + n_carried) * sizeof(tk_kvalue *));
     if (!operands) return keep(b, tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel")), NULL;
@@ -535,7 +543,8 @@ void tk_kernel_if(tk_kernel_builder *b, tk_kvalue *condition) {
 
 static bool yield(tk_kernel_builder *b, size_t n_values, tk_kvalue *const *values) {
     tk_kop *end;
-    return append_flow(b, TK_KOP_yield, n_values, values, &end);
+    return have_list(b, "values", n_values, values) &&
+           append_flow(b, TK_KOP_yield, n_values, values, &end);
 }
 
 void tk_kernel_else(tk_kernel_builder *b, size_t n_values, tk_kvalue *const *values) {

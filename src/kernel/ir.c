@@ -100,7 +100,7 @@ tk_status tk_kernel_constant(tk_kernel *kernel, tk_kscalar scalar, uint64_t bits
             return TK_OK;
         }
     }
-    tk_kvalue *value;
+    tk_kvalue *value = NULL;
     TK_TRY(tk_kernel_value(kernel, TK_KV_CONST, tk_ktype_scalar(scalar), &value));
     value->bits = bits;
     if (!tk_vec_push(&kernel->constants, value)) return no_memory();

@@ -105,7 +105,7 @@ static tk_status read_bits(tk_kparser *parser, tk_kscalar scalar, uint64_t *out)
 
 static tk_status need_constant(tk_kparser *parser, tk_kvalue **out) {
     tk_kscalar scalar;
-    uint64_t bits;
+    uint64_t bits = 0;
     tk_kscan_skip(&parser->scan);
     const char *from = parser->scan.at;
     TK_TRY(tk_kparse_scalar(parser, &scalar));
@@ -554,7 +554,7 @@ static tk_status find_op(tk_kparser *parser, tk_kspan word, tk_kopcode *out) {
 static tk_status read_op(tk_kparser *parser, tk_kblock *block) {
     results names;
     tk_kspan word;
-    tk_kopcode code;
+    tk_kopcode code = TK_KOP_COUNT;
     TK_TRY(read_names(parser, &names));
     TK_TRY(tk_kscan_need_word(&parser->scan, "an operation", &word));
     tk_kscan place = parser->scan;

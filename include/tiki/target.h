@@ -1,0 +1,58 @@
+/* From a kernel to what a card runs.
+ *
+ * A target turns a kernel in thread form into an artifact: the text it generated, the binary, what
+ * the assembler said, and a report. An artifact is counted, never changes and may be used from any
+ * thread; any number of builds may run at once. */
+#ifndef TIKI_TARGET_H
+#define TIKI_TARGET_H
+
+#include "tiki/kernel.h"
+
+TK_BEGIN_DECLS
+
+typedef struct tk_artifact tk_artifact;
+
+typedef enum tk_emit {
+    TK_EMIT_TEXT,  /* the target's text: PTX */
+    TK_EMIT_BINARY /* a cubin besides */
+} tk_emit;
+
+typedef struct tk_build {
+    const char *arch; /* "sm_80", "sm_90" or "sm_90a"; NULL: sm_90a */
+    tk_emit emit;
+    bool lines; /* line information in text and binary */
+} tk_build;
+
+/* Builds a kernel as PTX and, with TK_EMIT_BINARY, assembles it with ptxas: the program that the
+ * environment's TIKI_PTXAS names, else the one in PATH, else the one of the Python package
+ * nvidia-cuda-nvcc (of python3). `how` NULL: all as above, text only.
+ *
+ * TK_UNSUPPORTED: another form, an operation without a PTX form (named with its line), an unknown
+ * architecture, no assembler. TK_INTERNAL with the assembler's messages when it refuses the text.
+ */
+TK_API tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *how,
+                                     tk_artifact **out);
+
+TK_API tk_artifact *tk_artifact_retain(tk_artifact *artifact);
+TK_API void tk_artifact_release(tk_artifact *artifact);
+
+/* Borrowed from the artifact. The binary is NULL when there is none, the log "". */
+TK_API const char *tk_artifact_text(const tk_artifact *artifact);
+TK_API const void *tk_artifact_binary(const tk_artifact *artifact, size_t *out_bytes);
+TK_API const char *tk_artifact_log(const tk_artifact *artifact);
+TK_API const char *tk_artifact_arch(const tk_artifact *artifact);
+TK_API const tk_kernel *tk_artifact_kernel(const tk_artifact *artifact);
+
+/* What the assembler counted, of one thread, and the shared memory of the kernel's buffers; -1
+ * where nothing was assembled. */
+typedef struct tk_report {
+    int64_t registers, spill_stores, spill_loads, stack_bytes, barriers;
+    int64_t shared_bytes;
+    int64_t blocks_of_an_sm; /* that fit at once: by threads, registers and shared memory */
+} tk_report;
+
+TK_API tk_status tk_artifact_report(const tk_artifact *artifact, tk_report *out);
+
+TK_END_DECLS
+
+#endif

@@ -1,0 +1,196 @@
+/* `tiki kernel`: kernels in `.tk` files from the shell.
+ *
+ *     tiki kernel fmt FILE [--write]
+ *     tiki kernel verify FILE...
+ *     tiki kernel build FILE [--arch ARCH] [--emit thread|ptx|cubin|report] [--lines] [-o FILE]
+ *
+ * A part that a kernel's form does not have is an error, never another part. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/kernel_file.h"
+#include "tiki/io.h"
+#include "tiki/target.h"
+
+tk_kernel *kernel_read(const char *command, const char *path) {
+    char *text;
+    size_t bytes;
+    tk_kernel *kernel = NULL;
+    tk_status status = tk_file_read(path, &text, &bytes);
+    if (status == TK_OK) {
+        status = tk_kernel_parse(text, path, &kernel);
+        tk_text_free(text);
+    }
+    if (status != TK_OK) complain_of_error(command);
+    return status == TK_OK ? kernel : NULL;
+}
+
+static int write_out(const char *path, const void *data, size_t bytes) {
+    if (path && tk_file_write(path, data, bytes) != TK_OK) return complain_of_error("kernel");
+    if (!path && fwrite(data, 1, bytes, stdout) != bytes) return 1;
+    return 0;
+}
+
+/* ---- fmt, verify ---- */
+
+static int format_file(const char *path, bool write) {
+    char *text;
+    tk_kernel *kernel = kernel_read("kernel fmt", path);
+    if (!kernel) return 1;
+    int code = 1;
+    if (tk_kernel_print(kernel, 0, &text) == TK_OK) {
+        code = write_out(write ? path : NULL, text, strlen(text));
+        tk_kernel_text_free(text);
+    } else {
+        complain_of_error("kernel fmt");
+    }
+    tk_kernel_release(kernel);
+    return code;
+}
+
+static int verify_files(int count, char **paths) {
+    int code = 0;
+    for (int i = 0; i < count; i++) {
+        tk_kernel *kernel = kernel_read("kernel verify", paths[i]);
+        if (!kernel) code = 1;
+        tk_kernel_release(kernel);
+    }
+    return code;
+}
+
+/* ---- build ---- */
+
+typedef struct request {
+    const char *path, *emit, *out;
+    tk_build how;
+} request;
+
+static int print_report(const tk_artifact *artifact, const char *out) {
+    tk_report report;
+    char text[512];
+    if (tk_artifact_report(artifact, &report) != TK_OK) return complain_of_error("kernel build");
+    int length = snprintf(text, sizeof text,
+                          "kernel            %s for %s\nregisters         %lld a thread\nspilled   "
+                          "        %lld bytes stored, "
+                          "%lld loaded\nstack             %lld bytes\nshared memory     %lld "
+                          "bytes\nblocks of an SM   %lld\n",
+                          tk_kernel_name(tk_artifact_kernel(artifact)), tk_artifact_arch(artifact),
+                          (long long)report.registers, (long long)report.spill_stores,
+                          (long long)report.spill_loads, (long long)report.stack_bytes,
+                          (long long)report.shared_bytes, (long long)report.blocks_of_an_sm);
+    return write_out(out, text, (size_t)length);
+}
+
+static int emit_artifact(const tk_artifact *artifact, const request *r) {
+    size_t bytes;
+    const void *binary = tk_artifact_binary(artifact, &bytes);
+    if (!strcmp(r->emit, "ptx"))
+        return write_out(r->out, tk_artifact_text(artifact), strlen(tk_artifact_text(artifact)));
+    if (!strcmp(r->emit, "cubin")) return write_out(r->out, binary, bytes);
+    return print_report(artifact, r->out);
+}
+
+static int build_target(const tk_kernel *kernel, request *r) {
+    tk_artifact *artifact;
+    r->how.emit = strcmp(r->emit, "ptx") ? TK_EMIT_BINARY : TK_EMIT_TEXT;
+    if (tk_kernel_build_ptx(kernel, &r->how, &artifact) != TK_OK)
+        return complain_of_error("kernel build");
+    int code = emit_artifact(artifact, r);
+    tk_artifact_release(artifact);
+    return code;
+}
+
+static int emit_form(const tk_kernel *kernel, const request *r) {
+    static const char *const forms[] = {"tensor", "view", "thread"};
+    char *text;
+    if (strcmp(r->emit, forms[tk_kernel_form(kernel)])) {
+        fprintf(stderr,
+                "tiki kernel build: %s is in the %s form, which is not lowered to the %s form\n",
+                r->path, forms[tk_kernel_form(kernel)], r->emit);
+        return 1;
+    }
+    if (tk_kernel_print(kernel, 0, &text) != TK_OK) return complain_of_error("kernel build");
+    int code = write_out(r->out, text, strlen(text));
+    tk_kernel_text_free(text);
+    return code;
+}
+
+static bool is_one_of(const char *word, const char *const *words) {
+    for (; *words; words++)
+        if (!strcmp(word, *words)) return true;
+    return false;
+}
+
+static const char *const forms[] = {"tensor", "view", "thread", NULL};
+static const char *const emits[] = {"tensor", "view", "thread", "ptx", "cubin", "report", NULL};
+
+static bool read_request(int argc, char **argv, request *r) {
+    for (int i = 0; i < argc; i++) {
+        bool more = i + 1 < argc;
+        if (!strcmp(argv[i], "--arch") && more)
+            r->how.arch = argv[++i];
+        else if (!strcmp(argv[i], "--emit") && more)
+            r->emit = argv[++i];
+        else if (!strcmp(argv[i], "-o") && more)
+            r->out = argv[++i];
+        else if (!strcmp(argv[i], "--lines"))
+            r->how.lines = true;
+        else if (argv[i][0] != '-' && !r->path)
+            r->path = argv[i];
+        else
+            return fprintf(stderr, "tiki kernel build: unexpected \"%s\"\n", argv[i]), false;
+    }
+    if (!r->path) return fprintf(stderr, "tiki kernel build: no file given\n"), false;
+    if (is_one_of(r->emit, emits)) return true;
+    return fprintf(stderr,
+                   "tiki kernel build: --emit %s, expected tensor, view, thread, ptx, cubin or "
+                   "report\n",
+                   r->emit),
+           false;
+}
+
+static int build_file(int argc, char **argv) {
+    request r = {.emit = "report"};
+    if (!read_request(argc, argv, &r)) return 2;
+    tk_kernel *kernel = kernel_read("kernel build", r.path);
+    if (!kernel) return 1;
+    int code = is_one_of(r.emit, forms) ? emit_form(kernel, &r) : build_target(kernel, &r);
+    tk_kernel_release(kernel);
+    return code;
+}
+
+/* ---- the command ---- */
+
+static int print_usage(FILE *to, int code) {
+    fputs(
+        "usage: tiki kernel fmt FILE [--write]     print it as the printer does, or write it back\n"
+        "       tiki kernel verify FILE...         say what is wrong\n"
+        "       tiki kernel build FILE [--arch sm_80|sm_90|sm_90a] [--emit WHAT] [--lines] [-o "
+        "FILE]\n"
+        "       tiki kernel ops                    the operations\n"
+        "\n"
+        "WHAT is tensor, view, thread (the kernel in that form), ptx, cubin or report (registers, "
+        "spills,\n"
+        "shared memory, blocks of an SM; the default).\n",
+        to);
+    return code;
+}
+
+static int print_ops(void) {
+    for (int code = 0; code < TK_KOP_COUNT; code++)
+        printf("%-22s %s\n", tk_kopcode_name((tk_kopcode)code), tk_kopcode_doc((tk_kopcode)code));
+    return 0;
+}
+
+int command_kernel(int argc, char **argv) {
+    if (argc < 2) return print_usage(stderr, 2);
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) return print_usage(stdout, 0);
+    if (!strcmp(argv[1], "ops") && argc == 2) return print_ops();
+    if (!strcmp(argv[1], "fmt") && argc == 3) return format_file(argv[2], false);
+    if (!strcmp(argv[1], "fmt") && argc == 4 && !strcmp(argv[3], "--write"))
+        return format_file(argv[2], true);
+    if (!strcmp(argv[1], "verify") && argc > 2) return verify_files(argc - 2, argv + 2);
+    if (!strcmp(argv[1], "build")) return build_file(argc - 2, argv + 2);
+    return print_usage(stderr, 2);
+}

@@ -1,0 +1,13 @@
+/* What the subcommands on kernels share. */
+#ifndef CLI_KERNEL_FILE_H
+#define CLI_KERNEL_FILE_H
+
+#include "tiki/kernel.h"
+
+/* Reads and parses a `.tk` file; NULL after a message. `command` begins the message. */
+tk_kernel *kernel_read(const char *command, const char *path);
+
+int command_kernel(int argc, char **argv);
+int command_emulate(int argc, char **argv);
+
+#endif

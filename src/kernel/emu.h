@@ -1,0 +1,341 @@
+/* Inside the emulator.
+ *
+ * A kernel is decoded once into a list of instructions over registers (program). A launch runs its
+ * blocks in waves; a block runs its warps in turns drawn from the seed; a warp executes one
+ * instruction for all lanes of a strand at once.
+ *
+ * A strand is a set of lanes of one warp that stand at the same instruction. A branch that lanes
+ * take differently splits a strand; strands that meet at an instruction become one. Of those that
+ * can go on, the one furthest behind runs first, so lanes meet again after structured control flow;
+ * but a turn may go to any of them, and one that waits hinders no other: nothing is in lockstep.
+ *
+ * Registers: an element of a value is an array of 32 lanes of the element's type (i1: a byte).
+ * Bodies work on whole arrays when all lanes are active, else lane by lane, and never touch other
+ * lanes.
+ *
+ * Memory: shared memory is the block's; buffers that the contract says are only read are read in
+ * place; all other global memory is seen through pages private to the block, which are merged in
+ * the order of blocks when the wave ends (global.h). So blocks run on any number of threads with
+ * one result. */
+#ifndef KERNEL_EMU_H
+#define KERNEL_EMU_H
+
+#include <string.h>
+
+#include "kernel/emu_find.h"
+#include "kernel/ir.h"
+#include "kernel/shared.h"
+#include "tiki/emulator.h"
+
+#define TK_EMU_LANES 32
+#define TK_EMU_ALL 0xffffffffu
+#define TK_EMU_NONE UINT32_MAX
+
+typedef struct tk_emu_program tk_emu_program;
+typedef struct tk_emu_launch tk_emu_launch;
+typedef struct tk_emu_block tk_emu_block;
+typedef struct tk_emu_warp tk_emu_warp;
+typedef struct tk_emu_strand tk_emu_strand;
+typedef struct tk_emu_insn tk_emu_insn;
+typedef struct tk_emu_page tk_emu_page;
+typedef struct tk_emu_row tk_emu_row;
+
+/* Executes an instruction for the lanes of `mask`, of which there is one. */
+typedef void (*tk_emu_body)(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask);
+
+/* An instruction that may wait. Called with the strand at it; true: done, go on. False: the strand
+ * waits; whoever fulfils the wait sets strand->state back to TK_EMU_READY, and the instruction
+ * after this one is the next (`again` in the strand set: this one once more). */
+typedef bool (*tk_emu_wait)(tk_emu_warp *warp, const tk_emu_insn *insn, tk_emu_strand *strand);
+
+typedef enum tk_emu_flow {
+    TK_EMU_PLAIN,
+    TK_EMU_WAIT,
+    TK_EMU_JUMP,   /* to `target` */
+    TK_EMU_BRANCH, /* lanes whose operand 0 is false go to `target` */
+    TK_EMU_LOOP,   /* lanes whose operand 0 is not below operand 1 (with sign) go to `target` */
+    TK_EMU_END
+} tk_emu_flow;
+
+struct tk_emu_insn {
+    union {
+        tk_emu_body body;
+        tk_emu_wait wait;
+    };
+    const tk_kop *op;     /* that it comes from */
+    const uint32_t *from; /* registers of the operands, TK_EMU_NONE for one that is missing */
+    uint32_t to;          /* register of the result */
+    uint32_t target;
+    uint32_t index;  /* the attribute, 0 without one */
+    uint32_t size;   /* elements of operand 0, if it is a register tensor */
+    uint16_t count;  /* elements of the result, or of operand 0 without one */
+    uint16_t number; /* of the operation, for shadow and counters */
+    uint8_t flow;    /* a tk_emu_flow */
+    bool aligned;    /* all lanes (of the mask that operand `mask` is) run it together */
+    uint8_t mask;    /* that operand, 255: there is none */
+    uint8_t wide;    /* of LOOP: the index is an i64 */
+    uint8_t flops;   /* a lane */
+};
+
+/* What the table's EMU(x) names: the body for the operation's types, or NULL for types without one.
+ */
+typedef struct tk_emu_pick {
+    tk_emu_body body;
+    tk_emu_wait wait; /* instead of a body */
+} tk_emu_pick;
+
+#define EMU(name) tk_emu_pick tk_emu_pick_##name(const tk_kop *op);
+#define NO_EMU
+#define EMU_FLOW
+#define TK_KOP(name, forms, effects, operands, results, attrs, check, emulator, ptx, doc) emulator
+#include "tiki/kernel_ops.def"
+#undef TK_KOP
+#undef EMU_FLOW
+#undef NO_EMU
+#undef EMU
+
+/* ---- the program ---- */
+
+struct tk_emu_program {
+    const tk_kernel *kernel;
+    tk_arena arena;
+    TK_VEC(tk_emu_insn) code;
+    TK_VEC(const tk_kop *) ops; /* by number */
+    uint32_t *registers;        /* by value id: offset in bytes, TK_EMU_NONE */
+    uint32_t register_bytes;    /* of a warp */
+    int64_t *shared_at;         /* by value id: where a buffer lies */
+    tk_kshared_map shared;
+    uint32_t shared_unit, global_unit; /* bytes of a cell: what the smallest access touches */
+};
+
+tk_status tk_emu_decode(const tk_kernel *kernel, tk_emu_program *out);
+void tk_emu_program_deinit(tk_emu_program *program);
+
+/* ---- a launch ---- */
+
+/* Address of the first byte of shared memory: not 0, so that 0 is no address. */
+#define TK_EMU_SHARED_BASE 1024u
+
+/* A buffer has the addresses from (number + 1) << 40. */
+#define TK_EMU_BUFFER_SHIFT 40
+
+/* In `access`: another argument has the same memory, so reads go through pages too. */
+#define TK_EMU_JOINED 4
+
+typedef struct tk_emu_buffer {
+    unsigned char *data;
+    uint64_t bytes;
+    uint8_t access;  /* a tk_kaccess, TK_EMU_JOINED */
+    uint32_t number; /* of the buffer whose pages hold it: itself, or another that it overlaps */
+} tk_emu_buffer;
+
+typedef struct tk_emu_counter {
+    uint64_t warps, lanes, sectors, conflicts;
+} tk_emu_counter;
+
+struct tk_emu_launch {
+    const tk_emu_program *program;
+    tk_klaunch shape;
+    uint64_t seed;
+    int64_t resident;
+    uint32_t n_threads;   /* of a block */
+    int64_t shared_bytes; /* of a block, dynamic ones included */
+    uint32_t n_buffers;
+    tk_emu_buffer *buffers;
+    unsigned char *image; /* registers of a warp at its start: constants and parameters */
+    struct tk_emu_global *global;
+    tk_emu_findings findings;
+    tk_emu_counter *counters; /* by operation */
+    tk_ktotals totals;
+};
+
+/* ---- running ---- */
+
+/* GATHERING: at an aligned operation, until the other lanes of the warp that it needs are there. */
+typedef enum tk_emu_state {
+    TK_EMU_READY,
+    TK_EMU_GATHERING,
+    TK_EMU_WAITING,
+    TK_EMU_DONE
+} tk_emu_state;
+
+struct tk_emu_strand {
+    uint32_t pc, mask;
+    uint8_t state; /* a tk_emu_state */
+    bool again;    /* the waiting instruction is to be tried again */
+    bool forced;   /* the aligned operation runs with the lanes that are there */
+};
+
+struct tk_emu_warp {
+    tk_emu_block *block;
+    unsigned char *registers;
+    uint32_t number; /* in the block */
+    uint32_t lanes;  /* that exist */
+    uint32_t n_strands;
+    tk_emu_strand strands[TK_EMU_LANES];
+    uint32_t clock[TK_EMU_LANES];  /* of each lane: of its accesses from now on */
+    tk_emu_row *row[TK_EMU_LANES]; /* what each lane knows of the others; NULL: nothing */
+};
+
+/* One of the barriers of a block. */
+typedef struct tk_emu_barrier {
+    uint32_t arrived, expected;
+    tk_emu_row *joined; /* what those who arrived know, themselves included */
+    uint32_t last_expected;
+    tk_emu_row *last; /* the same of when it was last met */
+} tk_emu_barrier;
+
+#define TK_EMU_BARRIERS 16
+
+/* What was last done to one unit of memory. Epochs: thread << 17 | clock; 0: nothing; the top bit
+ * of `read`: number of a list of readers. */
+typedef struct tk_emu_cell {
+    uint32_t write, read;
+    uint16_t write_op, read_op;
+} tk_emu_cell;
+
+typedef struct tk_emu_reader {
+    uint32_t next, mask, clock;
+    uint16_t warp, op;
+} tk_emu_reader;
+
+/* A read of shared memory that nobody wrote yet. */
+typedef struct tk_emu_unset {
+    const tk_emu_cell *cell; /* NULL: it turned out to be a race */
+    tk_emu_warp *warp;
+    const tk_emu_insn *insn;
+    int lane;
+    uint64_t address;
+} tk_emu_unset;
+
+#define TK_EMU_MOST_UNSET 1024
+
+struct tk_emu_block {
+    tk_emu_launch *launch;
+    int64_t number, index[3];
+    uint64_t random;
+    uint32_t n_warps;
+    tk_emu_warp *warps;
+    unsigned char *shared;
+    int64_t shared_bytes;
+    tk_emu_cell *shared_cells;
+    struct tk_emu_pages *pages;
+    TK_VEC(tk_emu_reader) readers;
+    uint32_t free_reader;
+    TK_VEC(tk_emu_unset) unset;
+    tk_emu_barrier barriers[TK_EMU_BARRIERS];
+    tk_emu_findings findings;
+    tk_emu_counter *counters;
+    tk_ktotals totals;
+    tk_status status; /* memory ran out, or a limit of the emulator; the block then stops */
+    bool stopped;     /* a trap */
+};
+
+void tk_emu_run_block(tk_emu_block *block);
+
+/* A number from 0 to limit - 1, from the block's seed. */
+uint32_t tk_emu_random(tk_emu_block *block, uint32_t limit);
+
+/* ---- for bodies ---- */
+
+static inline void *tk_emu_reg(const tk_emu_warp *warp, uint32_t at) {
+    return warp->registers + at;
+}
+static inline void *tk_emu_to(const tk_emu_warp *warp, const tk_emu_insn *insn) {
+    return warp->registers + insn->to;
+}
+static inline void *tk_emu_from(const tk_emu_warp *warp, const tk_emu_insn *insn, int index) {
+    return warp->registers + insn->from[index];
+}
+static inline bool tk_emu_given(const tk_emu_insn *insn, int index) {
+    return insn->from[index] != TK_EMU_NONE;
+}
+
+/* Runs `statement` for each active lane `l`; all lanes at once where it can. */
+#define TK_EMU_EACH(mask, ...)                                                                     \
+    do {                                                                                           \
+        if ((mask) == TK_EMU_ALL) {                                                                \
+            for (int l = 0; l < TK_EMU_LANES; l++) {                                               \
+                __VA_ARGS__;                                                                       \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (uint32_t tk_left = (mask); tk_left; tk_left &= tk_left - 1) {                     \
+                int l = __builtin_ctz(tk_left);                                                    \
+                __VA_ARGS__;                                                                       \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+
+/* The lanes of `mask` whose byte is true. */
+uint32_t tk_emu_true_lanes(const unsigned char *truth, uint32_t mask);
+
+static inline uint32_t tk_emu_thread(const tk_emu_warp *warp, int lane) {
+    return warp->number * TK_EMU_LANES + (uint32_t)lane;
+}
+
+/* A finding about a lane; the message says what was met. */
+void tk_emu_report(tk_emu_warp *warp, const tk_emu_insn *insn, int lane, tk_kfinding_kind kind,
+                   const char *format, ...) TK_PRINTF(5, 6);
+
+/* ---- order (emu_order.c) ---- */
+
+/* Knowledge: the clock of each thread up to which its accesses come before. Shared and counted. */
+struct tk_emu_row {
+    uint32_t references;
+    uint32_t clock[];
+};
+
+tk_emu_row *tk_emu_row_keep(tk_emu_row *row);
+void tk_emu_row_drop(tk_emu_row *row);
+
+/* Joins what lanes know, themselves included, into *row (made when NULL), and starts their next
+ * clock: the release side. */
+void tk_emu_release(tk_emu_warp *warp, uint32_t mask, tk_emu_row **row);
+
+/* Lanes know what the row says from now on: the acquire side. */
+void tk_emu_acquire(tk_emu_warp *warp, uint32_t mask, const tk_emu_row *row);
+
+/* An access of `bytes` at cell `cells[first]`: checks it against what was done there and notes it.
+ * The lanes of `mask` all access this place. Reports races as `kind`. */
+typedef struct tk_emu_access {
+    tk_emu_warp *warp;
+    const tk_emu_insn *insn;
+    tk_emu_cell *cells;
+    uint32_t count; /* cells */
+    tk_kfinding_kind race;
+    const char *where; /* for messages: "shared memory" */
+    uint64_t address;
+} tk_emu_access;
+/* Notes a read of a cell that nobody wrote; those that no unordered write turns up for are reported
+ * when the block ends. */
+void tk_emu_note_unset(const tk_emu_access *access, int lane, const tk_emu_cell *cell);
+void tk_emu_report_unset(tk_emu_block *block);
+
+void tk_emu_note_read(const tk_emu_access *access, uint32_t mask);
+void tk_emu_note_write(const tk_emu_access *access, int lane);
+
+/* The same for all lanes of a warp, whose cells follow those of lane 0. */
+void tk_emu_note_read_run(const tk_emu_access *access);
+void tk_emu_note_write_run(const tk_emu_access *access);
+
+/* ---- global memory (emu_global.c) ---- */
+
+tk_status tk_emu_global_create(tk_emu_launch *launch);
+void tk_emu_global_release(tk_emu_launch *launch);
+
+/* The block's own page around an offset of a buffer, NULL when memory ran out. Pages have 4096
+ * bytes. */
+#define TK_EMU_PAGE_BYTES 4096u
+struct tk_emu_page {
+    uint64_t key;
+    unsigned char data[TK_EMU_PAGE_BYTES];
+    uint64_t written[TK_EMU_PAGE_BYTES / 64]; /* a bit for each byte */
+    tk_emu_cell cells[];
+};
+tk_emu_page *tk_emu_page_of(tk_emu_block *block, uint32_t buffer, uint64_t offset);
+
+/* Writes the block's pages to the buffers and checks them against those of other blocks; frees
+ * them. Blocks come in order, one at a time. */
+void tk_emu_commit(tk_emu_block *block);
+
+#endif

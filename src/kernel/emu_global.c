@@ -1,0 +1,264 @@
+/* Global memory that a kernel writes: pages private to a block, merged in the order of blocks.
+ *
+ * A block sees the buffers as they were when its wave began, and its own writes. When the wave ends
+ * the bytes that blocks wrote go to the buffers, in the order of blocks, and what they touched is
+ * compared: of each unit the block that wrote it and those that read it are kept for the whole
+ * launch, and two blocks that touch a unit, one of them writing, race (nothing orders blocks but
+ * what synchronises them).
+ *
+ * So no block sees another's writes early, no two threads of the host touch the same memory, and
+ * the outcome does not depend on timing. The cost is a copy of each page and one pass over its
+ * units.
+ *
+ * Rejected: locks around units (verdicts would depend on timing); logs of accesses (longer than
+ * pages). */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "kernel/emu.h"
+
+/* ---- a block's pages ---- */
+
+#define RECENT 16
+
+typedef struct tk_emu_pages {
+    tk_emu_page **places; /* open addressing, at most half full */
+    size_t capacity, used;
+    tk_emu_page *recent[RECENT];
+} tk_emu_pages;
+
+static uint64_t key_of(uint32_t buffer, uint64_t offset) {
+    return (uint64_t)buffer << TK_EMU_BUFFER_SHIFT | offset / TK_EMU_PAGE_BYTES;
+}
+
+static tk_emu_page **place_of(const tk_emu_pages *pages, uint64_t key) {
+    size_t mask = pages->capacity - 1, at = (size_t)tk_hash_mix(key, 1) & mask;
+    while (pages->places[at] && pages->places[at]->key != key) at = (at + 1) & mask;
+    return &pages->places[at];
+}
+
+static bool grow(tk_emu_pages *pages) {
+    tk_emu_pages wider = {.capacity = pages->capacity ? 2 * pages->capacity : 64};
+    wider.places = tk_calloc(wider.capacity, sizeof(tk_emu_page *));
+    if (!wider.places) return false;
+    for (size_t i = 0; i < pages->capacity; i++)
+        if (pages->places[i]) *place_of(&wider, pages->places[i]->key) = pages->places[i];
+    tk_free(pages->places);
+    pages->places = wider.places;
+    pages->capacity = wider.capacity;
+    return true;
+}
+
+static uint32_t cells_of_page(const tk_emu_launch *launch) {
+    return TK_EMU_PAGE_BYTES / launch->program->global_unit;
+}
+
+static tk_emu_page *new_page(const tk_emu_launch *launch, uint32_t buffer, uint64_t key,
+                             uint64_t start) {
+    const tk_emu_buffer *of = &launch->buffers[buffer];
+    tk_emu_page *page = tk_calloc(1, sizeof *page + cells_of_page(launch) * sizeof(tk_emu_cell));
+    uint64_t bytes = of->bytes - start < TK_EMU_PAGE_BYTES ? of->bytes - start : TK_EMU_PAGE_BYTES;
+    if (!page) return NULL;
+    page->key = key;
+    memcpy(page->data, of->data + start, bytes);
+    return page;
+}
+
+static tk_emu_page *find_page(tk_emu_block *block, uint32_t buffer, uint64_t offset, uint64_t key) {
+    tk_emu_pages *pages = block->pages;
+    if (2 * (pages->used + 1) > pages->capacity && !grow(pages)) return NULL;
+    tk_emu_page **place = place_of(pages, key);
+    if (*place) return *place;
+    *place = new_page(block->launch, buffer, key, offset / TK_EMU_PAGE_BYTES * TK_EMU_PAGE_BYTES);
+    if (*place) pages->used++;
+    return *place;
+}
+
+tk_emu_page *tk_emu_page_of(tk_emu_block *block, uint32_t buffer, uint64_t offset) {
+    uint64_t key = key_of(buffer, offset);
+    if (!block->pages) block->pages = tk_calloc(1, sizeof *block->pages);
+    if (block->pages) {
+        tk_emu_page **recent = &block->pages->recent[(key ^ key >> TK_EMU_BUFFER_SHIFT) % RECENT];
+        if (*recent && (*recent)->key == key) return *recent;
+        tk_emu_page *page = find_page(block, buffer, offset, key);
+        if (page) return *recent = page;
+    }
+    block->status = TK_OUT_OF_MEMORY;
+    return NULL;
+}
+
+/* ---- what all blocks did ---- */
+
+/* Block numbers plus one; ANY: several blocks read. */
+typedef struct history {
+    uint32_t writer, reader;
+    uint16_t write_op, read_op;
+} history;
+
+#define ANY UINT32_MAX
+
+typedef struct record {
+    uint64_t key;
+    history units[];
+} record;
+
+struct tk_emu_global {
+    record **places;
+    size_t capacity, used;
+};
+
+static record **record_place(const struct tk_emu_global *global, uint64_t key) {
+    size_t mask = global->capacity - 1, at = (size_t)tk_hash_mix(key, 2) & mask;
+    while (global->places[at] && global->places[at]->key != key) at = (at + 1) & mask;
+    return &global->places[at];
+}
+
+static bool grow_records(struct tk_emu_global *global) {
+    struct tk_emu_global wider = {.capacity = global->capacity ? 2 * global->capacity : 256};
+    wider.places = tk_calloc(wider.capacity, sizeof(record *));
+    if (!wider.places) return false;
+    for (size_t i = 0; i < global->capacity; i++)
+        if (global->places[i]) *record_place(&wider, global->places[i]->key) = global->places[i];
+    tk_free(global->places);
+    global->places = wider.places;
+    global->capacity = wider.capacity;
+    return true;
+}
+
+static record *record_of(tk_emu_launch *launch, uint64_t key) {
+    struct tk_emu_global *global = launch->global;
+    if (2 * (global->used + 1) > global->capacity && !grow_records(global)) return NULL;
+    record **place = record_place(global, key);
+    if (*place) return *place;
+    *place = tk_calloc(1, sizeof **place + cells_of_page(launch) * sizeof(history));
+    if (!*place) return NULL;
+    (*place)->key = key;
+    global->used++;
+    return *place;
+}
+
+tk_status tk_emu_global_create(tk_emu_launch *launch) {
+    launch->global = tk_calloc(1, sizeof *launch->global);
+    return launch->global ? TK_OK : tk_fail(TK_OUT_OF_MEMORY, "no memory for an emulation");
+}
+
+void tk_emu_global_release(tk_emu_launch *launch) {
+    if (!launch->global) return;
+    for (size_t i = 0; i < launch->global->capacity; i++) tk_free(launch->global->places[i]);
+    tk_free(launch->global->places);
+    tk_free(launch->global);
+}
+
+/* ---- merging ---- */
+
+static void index_of_block(const tk_emu_launch *launch, uint32_t number, int64_t *out) {
+    const int64_t *grid = launch->shape.grid;
+    out[0] = number % grid[0];
+    out[1] = number / grid[0] % grid[1];
+    out[2] = number / grid[0] / grid[1];
+}
+
+typedef struct touched {
+    tk_emu_block *block;
+    uint64_t key;
+    uint32_t unit; /* of the page */
+} touched;
+
+static void report(const touched *at, uint16_t op, uint16_t other_op, uint32_t other_block,
+                   const char *words) {
+    tk_emu_launch *launch = at->block->launch;
+    const tk_emu_program *program = launch->program;
+    char message[160];
+    uint64_t page = at->key & (((uint64_t)1 << TK_EMU_BUFFER_SHIFT) - 1);
+    snprintf(message, sizeof message, "%s at byte %llu of buffer %llu, by another block", words,
+             (unsigned long long)(page * TK_EMU_PAGE_BYTES + at->unit * program->global_unit),
+             (unsigned long long)(at->key >> TK_EMU_BUFFER_SHIFT));
+    tk_emu_found found = {.kind = TK_KF_RACE_GLOBAL,
+                          .op = program->ops.items[op],
+                          .other_op = program->ops.items[other_op],
+                          .message = message,
+                          .count = 1,
+                          .thread = -1,
+                          .other_thread = -1};
+    memcpy(found.block, at->block->index, sizeof found.block);
+    index_of_block(launch, other_block == ANY ? 0 : other_block - 1, found.other_block);
+    tk_emu_find(&at->block->findings, &found);
+}
+
+static void merge_cell(const touched *at, const tk_emu_cell *cell, history *past) {
+    uint32_t own = (uint32_t)at->block->number + 1;
+    uint16_t read_op = cell->read & 0x80000000u
+                           ? at->block->readers.items[cell->read & 0x7fffffffu].op
+                           : cell->read_op;
+    if (cell->write && past->writer && past->writer != own)
+        report(at, cell->write_op, past->write_op, past->writer,
+               "a write where another block wrote,");
+    if (cell->write && past->reader && past->reader != own)
+        report(at, cell->write_op, past->read_op, past->reader,
+               "a write where another block read,");
+    if (cell->read && past->writer && past->writer != own)
+        report(at, read_op, past->write_op, past->writer, "a read where another block wrote,");
+    if (cell->write) past->writer = own, past->write_op = cell->write_op;
+    if (!cell->read) return;
+    past->reader = past->reader && past->reader != own ? ANY : own;
+    past->read_op = read_op;
+}
+
+static void merge_bytes(const tk_emu_page *page, unsigned char *to) {
+    for (uint32_t word = 0; word < TK_EMU_PAGE_BYTES / 64; word++) {
+        if (page->written[word] == UINT64_MAX)
+            memcpy(to + 64 * word, page->data + 64 * word, 64);
+        else
+            for (uint64_t left = page->written[word]; left; left &= left - 1) {
+                uint32_t byte = 64 * word + (uint32_t)__builtin_ctzll(left);
+                to[byte] = page->data[byte];
+            }
+    }
+}
+
+static void merge_page(tk_emu_block *block, const tk_emu_page *page) {
+    tk_emu_launch *launch = block->launch;
+    record *past = record_of(launch, page->key);
+    uint64_t number = page->key & (((uint64_t)1 << TK_EMU_BUFFER_SHIFT) - 1);
+    touched at = {.block = block, .key = page->key};
+    if (!past) {
+        block->status = TK_OUT_OF_MEMORY;
+        return;
+    }
+    merge_bytes(page, launch->buffers[page->key >> TK_EMU_BUFFER_SHIFT].data +
+                          number * TK_EMU_PAGE_BYTES);
+    for (at.unit = 0; at.unit < cells_of_page(launch); at.unit++) {
+        const tk_emu_cell *cell = &page->cells[at.unit];
+        if (cell->write || cell->read) merge_cell(&at, cell, &past->units[at.unit]);
+    }
+}
+
+static int compare_pages(const void *left, const void *right) {
+    const tk_emu_page *a = *(tk_emu_page *const *)left, *b = *(tk_emu_page *const *)right;
+    return a->key < b->key ? -1 : a->key > b->key;
+}
+
+/* Sorted, so that findings come in one order. */
+static size_t sort_pages(tk_emu_pages *pages) {
+    size_t count = 0;
+    for (size_t i = 0; i < pages->capacity; i++)
+        if (pages->places[i]) pages->places[count++] = pages->places[i];
+    qsort(pages->places, count, sizeof *pages->places, compare_pages);
+    return count;
+}
+
+void tk_emu_commit(tk_emu_block *block) {
+    tk_emu_pages *pages = block->pages;
+    if (!pages) return;
+    size_t count = pages->places ? sort_pages(pages) : 0;
+    for (size_t i = 0; i < count; i++) {
+        merge_page(block, pages->places[i]);
+        tk_free(pages->places[i]);
+    }
+    tk_free(pages->places);
+    tk_free(pages);
+    block->pages = NULL;
+}

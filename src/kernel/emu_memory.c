@@ -1,0 +1,452 @@
+/* Loads and stores: where addresses point, whether they may, and what a card would do for them.
+ *
+ * For each active lane the address is resolved to a place (shared memory, a buffer read in place, a
+ * page of the block) and checked for bounds and alignment; a lane whose address is wrong is
+ * reported and takes no part. Then the order of accesses is checked cell by cell (emu_order.c), and
+ * bytes are moved. */
+#include "kernel/emu.h"
+
+#define BODY(function)                                                                             \
+    static void function(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask)
+
+/* One access of a warp. */
+typedef struct request {
+    tk_emu_warp *warp;
+    const tk_emu_insn *insn;
+    uint64_t address[TK_EMU_LANES];
+    uint32_t bytes;   /* of a lane */
+    uint32_t element; /* bytes of an element */
+    bool shared;
+    bool write;
+    bool run; /* all lanes, one behind the other without a gap */
+} request;
+
+static bool is_shared_space(unsigned space) {
+    return space == TK_KS_SHARED || space == TK_KS_CLUSTER;
+}
+
+static void read_addresses(request *r, uint32_t mask) {
+    const void *from = tk_emu_from(r->warp, r->insn, 0);
+    if (r->shared)
+        TK_EMU_EACH(mask, r->address[l] = ((const uint32_t *)from)[l]);
+    else
+        TK_EMU_EACH(mask, r->address[l] = ((const uint64_t *)from)[l]);
+}
+
+/* ---- checks ---- */
+
+static bool check_alignment(const request *r, int lane) {
+    if (r->address[lane] % r->bytes == 0) return true;
+    tk_emu_report(r->warp, r->insn, lane, TK_KF_MISALIGNED, "address 0x%llx for %u bytes",
+                  (unsigned long long)r->address[lane], r->bytes);
+    return false;
+}
+
+static bool check_shared(const request *r, int lane) {
+    uint64_t at = r->address[lane] - TK_EMU_SHARED_BASE,
+             size = (uint64_t)r->warp->block->shared_bytes;
+    if (r->address[lane] >= TK_EMU_SHARED_BASE && at <= size && size - at >= r->bytes)
+        return check_alignment(r, lane);
+    tk_emu_report(r->warp, r->insn, lane, TK_KF_OUT_OF_BOUNDS,
+                  "%u bytes at %lld of %llu bytes of shared memory", r->bytes, (long long)at,
+                  (unsigned long long)size);
+    return false;
+}
+
+static const tk_emu_buffer *buffer_at(const tk_emu_launch *launch, uint64_t address,
+                                      uint64_t *out_offset) {
+    uint64_t number = (address >> TK_EMU_BUFFER_SHIFT) - 1;
+    *out_offset = address & (((uint64_t)1 << TK_EMU_BUFFER_SHIFT) - 1);
+    return number < launch->n_buffers ? &launch->buffers[number] : NULL;
+}
+
+/* An address a little before a buffer is one far behind the buffer before it: told as a negative
+ * offset. */
+static bool check_global(const request *r, int lane) {
+    uint64_t offset;
+    const tk_emu_buffer *buffer = buffer_at(r->warp->block->launch, r->address[lane], &offset);
+    if (buffer && offset <= buffer->bytes && buffer->bytes - offset >= r->bytes)
+        return check_alignment(r, lane);
+    tk_emu_report(r->warp, r->insn, lane, TK_KF_OUT_OF_BOUNDS,
+                  "%u bytes at address 0x%llx, %s%llu bytes", r->bytes,
+                  (unsigned long long)r->address[lane],
+                  buffer ? "in a buffer of " : "in no buffer, ",
+                  (unsigned long long)(buffer ? buffer->bytes : 0));
+    return false;
+}
+
+static bool is_run(const request *r, uint32_t mask) {
+    if (mask != TK_EMU_ALL) return false;
+    uint64_t apart = 0;
+    for (uint64_t l = 0; l < TK_EMU_LANES; l++)
+        apart |= r->address[l] ^ (r->address[0] + l * r->bytes);
+    return apart == 0;
+}
+
+/* Whether the whole run is within what its first address points to, and aligned. */
+static bool check_run(const request *r) {
+    uint64_t offset = r->address[0] - TK_EMU_SHARED_BASE, bytes = (uint64_t)TK_EMU_LANES * r->bytes;
+    uint64_t size = (uint64_t)r->warp->block->shared_bytes;
+    if (!r->shared) {
+        const tk_emu_buffer *buffer = buffer_at(r->warp->block->launch, r->address[0], &offset);
+        size = buffer ? buffer->bytes : 0;
+    }
+    return r->address[0] % r->bytes == 0 && offset <= size && size - offset >= bytes;
+}
+
+/* The lanes whose access is allowed. */
+static uint32_t check(request *r, uint32_t mask) {
+    uint32_t good = 0;
+    r->run = is_run(r, mask) && check_run(r);
+    if (r->run) return mask;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        if (r->shared ? check_shared(r, lane) : check_global(r, lane)) good |= 1u << lane;
+    }
+    return good;
+}
+
+/* ---- counting ---- */
+
+/* Distinct values of few bits: sectors, or words of a bank. */
+typedef struct distinct {
+    uint64_t value[4 * TK_EMU_LANES];
+    uint32_t count;
+} distinct;
+
+static void note(distinct *set, uint64_t value) {
+    for (uint32_t i = set->count; i-- > 0;)
+        if (set->value[i] == value) return;
+    set->value[set->count++] = value;
+}
+
+static uint64_t count_sectors(const request *r, uint32_t mask) {
+    enum { SECTOR = 32 };
+    distinct sectors = {.count = 0};
+    if (r->run)
+        return (r->address[0] % SECTOR + TK_EMU_LANES * (uint64_t)r->bytes + SECTOR - 1) / SECTOR;
+    for (uint32_t left = mask; left; left &= left - 1)
+        note(&sectors, r->address[__builtin_ctz(left)] / SECTOR);
+    return sectors.count;
+}
+
+/* Passes over the 32 banks that a group of lanes needs: the most words that one bank must serve. */
+static uint32_t count_passes(const request *r, uint32_t lanes) {
+    enum { BANKS = 32, WORD = 4 };
+    distinct words = {.count = 0};
+    uint32_t depth[BANKS] = {0}, most = 0;
+    for (uint32_t left = lanes; left; left &= left - 1)
+        for (uint32_t byte = 0; byte < r->bytes; byte += WORD)
+            note(&words, (r->address[__builtin_ctz(left)] + byte) / WORD);
+    for (uint32_t i = 0; i < words.count; i++) {
+        uint32_t *bank = &depth[words.value[i] % BANKS];
+        if (++*bank > most) most = *bank;
+    }
+    return most;
+}
+
+/* Lanes are served in groups of 128 bytes: a warp, halves, quarters. */
+static uint64_t count_conflicts(const request *r, uint32_t mask) {
+    uint32_t group = r->bytes <= 4 ? 32 : 128 / r->bytes, conflicts = 0;
+    if (r->run) return 0;
+    for (uint32_t first = 0; first < TK_EMU_LANES; first += group) {
+        uint32_t lanes = mask & (group == 32 ? TK_EMU_ALL : ((1u << group) - 1) << first);
+        if (lanes) conflicts += count_passes(r, lanes) - 1;
+    }
+    return conflicts;
+}
+
+static void count_request(const request *r, uint32_t mask) {
+    tk_emu_block *block = r->warp->block;
+    tk_emu_counter *counter = &block->counters[r->insn->number];
+    uint64_t bytes = (uint64_t)__builtin_popcount(mask) * r->bytes;
+    if (r->shared) {
+        counter->conflicts += count_conflicts(r, mask);
+        return;
+    }
+    counter->sectors += count_sectors(r, mask);
+    *(r->write ? &block->totals.written_bytes : &block->totals.read_bytes) += bytes;
+}
+
+/* ---- order ---- */
+
+static tk_emu_access access_of(const request *r, int lane, tk_emu_cell *cells, uint32_t unit) {
+    return (tk_emu_access){.warp = r->warp,
+                           .insn = r->insn,
+                           .cells = cells,
+                           .count = r->bytes / unit,
+                           .address = r->address[lane],
+                           .race = r->shared ? TK_KF_RACE_SHARED : TK_KF_RACE_GLOBAL,
+                           .where = r->shared ? "shared memory" : "global memory"};
+}
+
+static void check_set(const tk_emu_access *access, int lane) {
+    for (uint32_t i = 0; i < access->count; i++)
+        if (!access->cells[i].write) {
+            tk_emu_note_unset(access, lane, &access->cells[i]);
+            return;
+        }
+}
+
+static bool is_uniform(const request *r, uint32_t mask) {
+    uint64_t first = r->address[__builtin_ctz(mask)], apart = 0;
+    for (uint32_t left = mask; left; left &= left - 1)
+        apart |= r->address[__builtin_ctz(left)] ^ first;
+    return apart == 0;
+}
+
+/* ---- places ---- */
+
+static unsigned char *shared_place(const request *r, int lane) {
+    return r->warp->block->shared + (r->address[lane] - TK_EMU_SHARED_BASE);
+}
+
+static tk_emu_cell *shared_cells(const request *r, int lane) {
+    tk_emu_block *block = r->warp->block;
+    return block->shared_cells +
+           (r->address[lane] - TK_EMU_SHARED_BASE) / block->launch->program->shared_unit;
+}
+
+/* A page and the place in it; NULL for a buffer that is read in place, or when memory is out. An
+ * access is aligned to its size, so it lies in one page. */
+static tk_emu_page *global_page(const request *r, int lane, unsigned char **out_place) {
+    uint64_t offset;
+    tk_emu_launch *launch = r->warp->block->launch;
+    const tk_emu_buffer *buffer = buffer_at(launch, r->address[lane], &offset);
+    if (buffer->access == TK_KACCESS_READ) {
+        *out_place = buffer->data + offset;
+        return NULL;
+    }
+    const tk_emu_buffer *whole = &launch->buffers[buffer->number];
+    uint64_t at = offset + (uint64_t)(buffer->data - whole->data);
+    tk_emu_page *page = tk_emu_page_of(r->warp->block, buffer->number, at);
+    *out_place = page ? page->data + at % TK_EMU_PAGE_BYTES : NULL;
+    return page;
+}
+
+/* ---- loads ---- */
+
+/* Sizes that the compiler knows make moves of it. */
+static inline void copy_element(void *to, const void *from, uint32_t bytes) {
+    switch (bytes) {
+    case 1:
+        memcpy(to, from, 1);
+        break;
+    case 2:
+        memcpy(to, from, 2);
+        break;
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    default:
+        memcpy(to, from, 8);
+    }
+}
+
+static void take_bytes(const request *r, int lane, const unsigned char *from) {
+    unsigned char *to = (unsigned char *)tk_emu_to(r->warp, r->insn) + (size_t)lane * r->element;
+    for (uint32_t at = 0; at < r->bytes; at += r->element, to += TK_EMU_LANES * r->element)
+        copy_element(to, from + at, r->element);
+}
+
+static void take_run(const request *r, const unsigned char *from) {
+    if (r->bytes == r->element)
+        memcpy(tk_emu_to(r->warp, r->insn), from, (size_t)TK_EMU_LANES * r->bytes);
+    else
+        for (int l = 0; l < TK_EMU_LANES; l++) take_bytes(r, l, from + (size_t)l * r->bytes);
+}
+
+static void load_shared(request *r, uint32_t mask) {
+    uint32_t unit = r->warp->block->launch->program->shared_unit;
+    bool uniform = is_uniform(r, mask);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        tk_emu_access access = access_of(r, lane, shared_cells(r, lane), unit);
+        check_set(&access, lane);
+        tk_emu_note_read(&access, uniform ? mask : left & -left);
+        if (uniform) break;
+    }
+    for (uint32_t left = mask; left; left &= left - 1)
+        take_bytes(r, __builtin_ctz(left), shared_place(r, __builtin_ctz(left)));
+}
+
+/* A run that lies in one place: all lanes at once. */
+static bool load_global_run(request *r) {
+    uint32_t unit = r->warp->block->launch->program->global_unit;
+    unsigned char *place;
+    tk_emu_page *page = global_page(r, 0, &place);
+    if (!place) return true;
+    if (page) {
+        size_t at = (size_t)(place - page->data);
+        if (at + (size_t)TK_EMU_LANES * r->bytes > TK_EMU_PAGE_BYTES) return false;
+        tk_emu_access access = access_of(r, 0, page->cells + at / unit, unit);
+        tk_emu_note_read_run(&access);
+    }
+    take_run(r, place);
+    return true;
+}
+
+static void load_global(request *r, uint32_t mask) {
+    uint32_t unit = r->warp->block->launch->program->global_unit;
+    if (r->run && load_global_run(r)) return;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        unsigned char *place;
+        tk_emu_page *page = global_page(r, lane, &place);
+        if (page) {
+            tk_emu_access access =
+                access_of(r, lane, page->cells + (size_t)(place - page->data) / unit, unit);
+            tk_emu_note_read(&access, 1u << lane);
+        }
+        if (place) take_bytes(r, lane, place);
+    }
+}
+
+/* What lanes without a load get: the other value, else zeros. */
+static void load_other(const request *r, uint32_t lanes, bool given) {
+    const unsigned char *from = given ? tk_emu_from(r->warp, r->insn, 2) : NULL;
+    unsigned char *to = tk_emu_to(r->warp, r->insn);
+    for (uint32_t at = 0; at < r->bytes; at += r->element)
+        for (uint32_t left = lanes; left; left &= left - 1) {
+            size_t place =
+                (at / r->element * TK_EMU_LANES + (size_t)__builtin_ctz(left)) * r->element;
+            if (from)
+                memcpy(to + place, from + place, r->element);
+            else
+                memset(to + place, 0, r->element);
+        }
+}
+
+static request request_of(tk_emu_warp *warp, const tk_emu_insn *insn, tk_ktype type, bool write) {
+    return (request){.warp = warp,
+                     .insn = insn,
+                     .bytes = (uint32_t)tk_ktype_bytes(type),
+                     .write = write,
+                     .element = (uint32_t)tk_kscalar_bytes((tk_kscalar)type.scalar),
+                     .shared = is_shared_space(insn->op->operands[0]->type.space)};
+}
+
+BODY(load) {
+    enum { CONDITION = 1, OTHER = 2 };
+    request r = request_of(warp, insn, insn->op->results[0]->type, false);
+    uint32_t active = tk_emu_given(insn, CONDITION)
+                          ? tk_emu_true_lanes(tk_emu_from(warp, insn, CONDITION), mask)
+                          : mask;
+    read_addresses(&r, active);
+    uint32_t good = check(&r, active);
+    if (good != mask) load_other(&r, mask & ~good, tk_emu_given(insn, OTHER));
+    if (!good) return;
+    count_request(&r, good);
+    if (r.shared)
+        load_shared(&r, good);
+    else
+        load_global(&r, good);
+}
+
+/* Weak and relaxed accesses alone: others order threads, which is more than a load. */
+static bool is_plain(const tk_kop *op) { return tk_kop_attr(op, TK_KA_order) == 0; }
+
+tk_emu_pick tk_emu_pick_load(const tk_kop *op) {
+    return (tk_emu_pick){.body = is_plain(op) ? load : NULL};
+}
+
+/* ---- stores ---- */
+
+static void put_bytes(const request *r, int lane, unsigned char *to) {
+    const unsigned char *from =
+        (const unsigned char *)tk_emu_from(r->warp, r->insn, 1) + (size_t)lane * r->element;
+    for (uint32_t at = 0; at < r->bytes; at += r->element, from += TK_EMU_LANES * r->element)
+        copy_element(to + at, from, r->element);
+}
+
+static void put_run(const request *r, unsigned char *to) {
+    if (r->bytes == r->element)
+        memcpy(to, tk_emu_from(r->warp, r->insn, 1), (size_t)TK_EMU_LANES * r->bytes);
+    else
+        for (int l = 0; l < TK_EMU_LANES; l++) put_bytes(r, l, to + (size_t)l * r->bytes);
+}
+
+static void store_shared(request *r, uint32_t mask) {
+    uint32_t unit = r->warp->block->launch->program->shared_unit;
+    if (r->run) {
+        tk_emu_access access = access_of(r, 0, shared_cells(r, 0), unit);
+        tk_emu_note_write_run(&access);
+        put_run(r, shared_place(r, 0));
+        return;
+    }
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        tk_emu_access access = access_of(r, lane, shared_cells(r, lane), unit);
+        tk_emu_note_write(&access, lane);
+        put_bytes(r, lane, shared_place(r, lane));
+    }
+}
+
+static void mark_written(tk_emu_page *page, size_t at, uint32_t bytes) {
+    for (size_t end = at + bytes, upto; at < end; at = upto) {
+        upto = (at | 63) + 1 < end ? (at | 63) + 1 : end;
+        uint64_t bits =
+            upto - at == 64 ? UINT64_MAX : (((uint64_t)1 << (upto - at)) - 1) << at % 64;
+        page->written[at / 64] |= bits;
+    }
+}
+
+static bool may_write(const request *r, int lane) {
+    uint64_t offset;
+    return (buffer_at(r->warp->block->launch, r->address[lane], &offset)->access &
+            TK_KACCESS_WRITE) != 0;
+}
+
+static bool store_global_run(request *r) {
+    uint32_t unit = r->warp->block->launch->program->global_unit;
+    unsigned char *place;
+    tk_emu_page *page = may_write(r, 0) ? global_page(r, 0, &place) : NULL;
+    if (!page) return false;
+    size_t at = (size_t)(place - page->data), bytes = (size_t)TK_EMU_LANES * r->bytes;
+    if (at + bytes > TK_EMU_PAGE_BYTES) return false;
+    tk_emu_access access = access_of(r, 0, page->cells + at / unit, unit);
+    tk_emu_note_write_run(&access);
+    put_run(r, place);
+    mark_written(page, at, (uint32_t)bytes);
+    return true;
+}
+
+static void store_global(request *r, uint32_t mask) {
+    uint32_t unit = r->warp->block->launch->program->global_unit;
+    if (r->run && store_global_run(r)) return;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        unsigned char *place;
+        tk_emu_page *page = global_page(r, lane, &place);
+        if (place && !may_write(r, lane))
+            tk_emu_report(r->warp, r->insn, lane, TK_KF_EFFECT,
+                          "address 0x%llx is in a buffer that is only read",
+                          (unsigned long long)r->address[lane]);
+        if (!page) continue;
+        size_t at = (size_t)(place - page->data);
+        tk_emu_access access = access_of(r, lane, page->cells + at / unit, unit);
+        tk_emu_note_write(&access, lane);
+        put_bytes(r, lane, place);
+        mark_written(page, at, r->bytes);
+    }
+}
+
+BODY(store) {
+    enum { CONDITION = 2 };
+    request r = request_of(warp, insn, insn->op->operands[1]->type, true);
+    uint32_t active = tk_emu_given(insn, CONDITION)
+                          ? tk_emu_true_lanes(tk_emu_from(warp, insn, CONDITION), mask)
+                          : mask;
+    read_addresses(&r, active);
+    uint32_t good = check(&r, active);
+    if (!good) return;
+    count_request(&r, good);
+    if (r.shared)
+        store_shared(&r, good);
+    else
+        store_global(&r, good);
+}
+
+tk_emu_pick tk_emu_pick_store(const tk_kop *op) {
+    return (tk_emu_pick){.body = is_plain(op) ? store : NULL};
+}

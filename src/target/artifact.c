@@ -1,0 +1,55 @@
+/* Artifacts are counted records; targets fill them before anybody else sees them. */
+#include "target/artifact.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+tk_artifact *tk_artifact_create(const tk_kernel *kernel, const char *arch) {
+    tk_artifact *artifact = tk_calloc(1, sizeof *artifact);
+    if (!artifact) return NULL;
+    artifact->references = 1;
+    artifact->kernel = tk_kernel_retain((tk_kernel *)(uintptr_t)kernel);
+    snprintf(artifact->arch, sizeof artifact->arch, "%s", arch);
+    artifact->report = (tk_report){-1, -1, -1, -1, -1, 0, -1};
+    return artifact;
+}
+
+tk_artifact *tk_artifact_retain(tk_artifact *artifact) {
+    if (artifact) __atomic_add_fetch(&artifact->references, 1, __ATOMIC_RELAXED);
+    return artifact;
+}
+
+void tk_artifact_release(tk_artifact *artifact) {
+    if (!artifact || __atomic_sub_fetch(&artifact->references, 1, __ATOMIC_ACQ_REL)) return;
+    tk_kernel_release(artifact->kernel);
+    tk_free(artifact->text);
+    tk_free(artifact->log);
+    tk_free(artifact->binary);
+    tk_free(artifact);
+}
+
+const char *tk_artifact_text(const tk_artifact *artifact) {
+    return artifact ? artifact->text : NULL;
+}
+const char *tk_artifact_log(const tk_artifact *artifact) {
+    return artifact && artifact->log ? artifact->log : "";
+}
+const char *tk_artifact_arch(const tk_artifact *artifact) {
+    return artifact ? artifact->arch : NULL;
+}
+const tk_kernel *tk_artifact_kernel(const tk_artifact *artifact) {
+    return artifact ? artifact->kernel : NULL;
+}
+
+const void *tk_artifact_binary(const tk_artifact *artifact, size_t *out_bytes) {
+    if (out_bytes) *out_bytes = artifact ? artifact->binary_bytes : 0;
+    return artifact ? artifact->binary : NULL;
+}
+
+tk_status tk_artifact_report(const tk_artifact *artifact, tk_report *out) {
+    TK_NEED(artifact, out);
+    *out = artifact->report;
+    return TK_OK;
+}

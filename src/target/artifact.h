@@ -1,0 +1,21 @@
+/* Artifacts: what targets make. */
+#ifndef TARGET_ARTIFACT_H
+#define TARGET_ARTIFACT_H
+
+#include "tiki/target.h"
+
+struct tk_artifact {
+    int references; /* atomic */
+    tk_kernel *kernel;
+    char *text;
+    char *log;
+    char arch[16];
+    unsigned char *binary;
+    size_t binary_bytes;
+    tk_report report;
+};
+
+/* With one reference to it and one to the kernel; NULL when memory is out. */
+tk_artifact *tk_artifact_create(const tk_kernel *kernel, const char *arch);
+
+#endif

@@ -1,0 +1,78 @@
+/* Barriers and what lanes of a warp do together. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "target/ptx/ptx.h"
+
+static const char *mask_of(tk_ptx *x, const tk_kop *op, int operand, tk_ptx_name *name) {
+    if (!op->operands[operand]) return "0xffffffff";
+    *name = tk_ptx_operand(x, op->operands[operand], 0);
+    return name->text;
+}
+
+void tk_ptx_put_barrier(tk_ptx *x, const tk_kop *op) {
+    int64_t id = tk_kop_attr(op, TK_KA_id), threads = tk_kop_attr(op, TK_KA_threads);
+    const char *what = op->code == TK_KOP_barrier ? "sync" : "arrive";
+    if (threads)
+        tk_ptx_line(x, "barrier.%s.aligned %" PRId64 ", %" PRId64, what, id, threads);
+    else
+        tk_ptx_line(x, "barrier.%s.aligned %" PRId64, what, id);
+}
+
+void tk_ptx_put_warp_barrier(tk_ptx *x, const tk_kop *op) {
+    tk_ptx_name name;
+    tk_ptx_line(x, "bar.warp.sync %s", mask_of(x, op, 0, &name));
+}
+
+/* ---- shuffles: 32 bits at a time ---- */
+
+typedef struct way {
+    const char *mode;
+    char clamp[12];
+    tk_ptx_name lane, mask_name;
+    const char *mask;
+} way;
+
+static void shuffle_word(tk_ptx *x, const way *w, const char *to, const char *from) {
+    tk_ptx_line(x, "shfl.sync.%s.b32 %s, %s, %s, %s, %s", w->mode, to, from, w->lane.text, w->clamp,
+                w->mask);
+}
+
+static void shuffle_half(tk_ptx *x, const way *w, const char *to, const char *from) {
+    tk_ptx_name word = tk_ptx_spare(x, TK_PTX_R), high = tk_ptx_spare(x, TK_PTX_H);
+    tk_ptx_line(x, "mov.b32 %s, {%s, %s}", word.text, from, from);
+    shuffle_word(x, w, word.text, word.text);
+    tk_ptx_line(x, "mov.b32 {%s, %s}, %s", to, high.text, word.text);
+}
+
+static void shuffle_pair(tk_ptx *x, const way *w, const char *to, const char *from) {
+    tk_ptx_name low = tk_ptx_spare(x, TK_PTX_R), high = tk_ptx_spare(x, TK_PTX_R);
+    tk_ptx_line(x, "mov.b64 {%s, %s}, %s", low.text, high.text, from);
+    shuffle_word(x, w, low.text, low.text);
+    shuffle_word(x, w, high.text, high.text);
+    tk_ptx_line(x, "mov.b64 %s, {%s, %s}", to, low.text, high.text);
+}
+
+void tk_ptx_put_shuffle(tk_ptx *x, const tk_kop *op) {
+    static const char *const modes[] = {"idx", "up", "down", "bfly"};
+    int64_t mode = tk_kop_attr(op, TK_KA_mode), width = tk_kop_attr(op, TK_KA_width);
+    way w = {.mode = modes[mode], .lane = tk_ptx_operand(x, op->operands[1], 0)};
+    snprintf(w.clamp, sizeof w.clamp, "%" PRId64, (32 - width) << 8 | (mode == 1 ? 0 : 31));
+    w.mask = mask_of(x, op, 2, &w.mask_name);
+    int bytes = tk_ktype_bytes(op->operands[0]->type) / op->operands[0]->type.lanes;
+    for (int i = 0; i < op->operands[0]->type.lanes; i++) {
+        tk_ptx_name to = tk_ptx_result(x, op, i), from = tk_ptx_operand(x, op->operands[0], i);
+        (bytes == 2   ? shuffle_half
+         : bytes == 8 ? shuffle_pair
+                      : shuffle_word)(x, &w, to.text, from.text);
+    }
+}
+
+void tk_ptx_put_vote(tk_ptx *x, const tk_kop *op) {
+    static const char *const votes[] = {"all.pred", "any.pred", "uni.pred"};
+    tk_ptx_name name;
+    const char *what =
+        op->code == TK_KOP_ballot ? "ballot.b32" : votes[tk_kop_attr(op, TK_KA_vote)];
+    tk_ptx_line(x, "vote.sync.%s %s, %s, %s", what, tk_ptx_result(x, op, 0).text,
+                tk_ptx_operand(x, op->operands[0], 0).text, mask_of(x, op, 1, &name));
+}

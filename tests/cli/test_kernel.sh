@@ -1,0 +1,48 @@
+#!/bin/sh
+# `tiki kernel` and `tiki emulate` as a user meets them.
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+tiki=$TIKI_BIN
+
+expect() { # CODE WORDS COMMAND...: exit code, and words in what it prints
+    code=$1 words=$2
+    shift 2
+    got=0
+    "$@" >"$folder/out" 2>&1 || got=$?
+    if [ "$got" -ne "$code" ] || ! grep -qF -- "$words" "$folder/out"; then
+        echo "$*: exit code $got, expected $code and \"$words\" in:"
+        cat "$folder/out"
+        exit 1
+    fi
+}
+
+add=examples/kernels/vector_add.tk
+expect 0 "usage: tiki kernel" "$tiki" kernel --help
+expect 2 "usage: tiki kernel" "$tiki" kernel
+expect 0 "mul " "$tiki" kernel ops
+"$tiki" kernel verify examples/kernels/*.tk
+"$tiki" kernel fmt "$add" >"$folder/add.tk"
+sed 1d "$add" | cmp - "$folder/add.tk"
+sed 's/add %a/addd %a/' "$add" >"$folder/bad.tk"
+expect 1 "\"addd\" is no operation" "$tiki" kernel verify "$folder/bad.tk"
+expect 0 "add.rn.f32" "$tiki" kernel build "$add" --emit ptx
+expect 0 "kernel vector_add(" "$tiki" kernel build "$add" --emit thread
+expect 1 "is not lowered to the view form" "$tiki" kernel build "$add" --emit view
+expect 2 "--emit nothing" "$tiki" kernel build "$add" --emit nothing
+expect 1 "architecture \"sm_1\"" "$tiki" kernel build "$add" --arch sm_1
+expect 1 "nowhere.tk" "$tiki" kernel verify "$folder/nowhere.tk"
+
+expect 0 "usage: tiki emulate" "$tiki" emulate --help
+run="$tiki emulate $add --arg x=f32[100]:random --arg y=f32[100]:random --arg z=f32[100]:zeros"
+expect 0 "1980 lane operations" $run --arg n=100 --counts
+expect 1 "out of bounds" $run --arg n=101
+expect 1 '"kind": "out of bounds"' $run --arg n=101 --json
+expect 1 "requires %n >= 0" $run --arg n=-1
+expect 2 "no --arg for parameter n" $run
+expect 2 "expected an integer" $run --arg n=ten
+expect 2 "expected TYPE[SHAPE]:WHAT" "$tiki" emulate "$add" --arg x=f32
+$run --arg n=100 --out z="$folder/z.npy"
+"$tiki" emulate "$add" --arg x=f32[100]:"$folder/z.npy" --arg y=f32[100]:zeros --arg z=f32[100]:zeros --arg n=100 \
+    --out z="$folder/same.npy"
+cmp "$folder/z.npy" "$folder/same.npy"

@@ -1,0 +1,91 @@
+#define _GNU_SOURCE
+/* PTX: golden text, and that an assembler takes it for every architecture. */
+#include "support/kernel_files.h"
+
+#include "tiki/target.h"
+
+static void assert_golden(const char *kernel_file, const char *golden_file, const char *arch) {
+    tk_kernel *kernel = parse_file(kernel_file);
+    tk_artifact *artifact;
+    tk_build how = {.arch = arch};
+    char *golden = read_text_file(golden_file);
+    assert_ok(tk_kernel_build_ptx(kernel, &how, &artifact));
+    assert_string_equal(tk_artifact_text(artifact), golden);
+    tk_artifact_release(artifact);
+    tk_kernel_release(kernel);
+    free(golden);
+}
+
+/* `tiki kernel build FILE --emit ptx --arch ARCH -o GOLDEN` writes them anew. */
+static void test_golden(void **state) {
+    (void)state;
+    assert_golden(kernel_files[0], "tests/target/text/vector_add.ptx", "sm_90a");
+    assert_golden(kernel_files[1], "tests/target/text/row_sum.ptx", "sm_90a");
+    assert_golden(kernel_files[2], "tests/target/text/flow.ptx", "sm_90");
+    assert_golden(kernel_files[3], "tests/target/text/ops.ptx", "sm_90");
+}
+
+static void assert_assembles(const char *file, const char *arch) {
+    tk_kernel *kernel = parse_file(file);
+    tk_artifact *artifact = NULL;
+    tk_build how = {.arch = arch, .emit = TK_EMIT_BINARY, .lines = true};
+    tk_report report;
+    size_t bytes;
+    tk_status status = tk_kernel_build_ptx(kernel, &how, &artifact);
+    if (status == TK_UNSUPPORTED && strstr(tk_error_message(), "no ptxas")) {
+        tk_kernel_release(kernel);
+        print_message("skipped: %s\n", tk_error_message());
+        skip();
+    }
+    assert_ok(status);
+    assert_non_null(tk_artifact_binary(artifact, &bytes));
+    assert_true(bytes > 500 && !memcmp(tk_artifact_binary(artifact, NULL), "\177ELF", 4));
+    assert_ok(tk_artifact_report(artifact, &report));
+    assert_true(report.registers > 0 && report.spill_stores == 0 && report.blocks_of_an_sm > 0);
+    assert_string_equal(tk_artifact_arch(artifact), arch);
+    tk_artifact_release(artifact);
+    tk_kernel_release(kernel);
+}
+
+static void test_assembles(void **state) {
+    (void)state;
+    static const char *const architectures[] = {"sm_80", "sm_90", "sm_90a"};
+    for (size_t i = 0; i < KERNEL_FILES; i++)
+        for (int a = 0; a < 3; a++) assert_assembles(kernel_files[i], architectures[a]);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    char *text = around("%w = exp f32(1) : f32", 32);
+    tk_kernel *kernel = parse_text(text);
+    tk_artifact *artifact;
+    tk_build how = {.arch = "sm_70"};
+    assert_int_equal(tk_kernel_build_ptx(kernel, &how, &artifact), TK_UNSUPPORTED);
+    assert_non_null(strstr(tk_error_message(), "sm_70"));
+    assert_int_equal(tk_kernel_build_ptx(kernel, NULL, &artifact), TK_UNSUPPORTED);
+    assert_non_null(strstr(tk_error_message(), "test.tk:5: PTX has no form of exp"));
+    tk_kernel_release(kernel);
+    free(text);
+}
+
+/* A program that is no assembler, and one that is not there. */
+static void test_assemblers(void **state) {
+    (void)state;
+    tk_kernel *kernel = parse_file(kernel_files[0]);
+    tk_artifact *artifact;
+    tk_build how = {.emit = TK_EMIT_BINARY};
+    setenv("TIKI_PTXAS", "/bin/false", 1);
+    assert_int_equal(tk_kernel_build_ptx(kernel, &how, &artifact), TK_INTERNAL);
+    assert_non_null(strstr(tk_error_message(), "ptxas refuses kernel vector_add (exit code 1)"));
+    setenv("TIKI_PTXAS", "/nowhere/ptxas", 1);
+    assert_int_equal(tk_kernel_build_ptx(kernel, &how, &artifact), TK_UNSUPPORTED);
+    unsetenv("TIKI_PTXAS");
+    tk_kernel_release(kernel);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden), cmocka_unit_test(test_assembles),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_assemblers)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
