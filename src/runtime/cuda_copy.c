@@ -37,9 +37,7 @@ tk_status tk_cuda_pinned_new(tk_cuda *cuda, size_t bytes, void **out_memory) {
 }
 
 void tk_cuda_pinned_free(tk_cuda *cuda, void *memory) {
-    if (!memory) return;
-    tk_cuda_enter_to_free(cuda);
-    (void)cuda->api->pinned_free(memory);
+    if (memory && tk_cuda_enter_to_free(cuda)) (void)cuda->api->pinned_free(memory);
 }
 
 tk_status tk_cuda_staging_begin(tk_cuda *cuda) {

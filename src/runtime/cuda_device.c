@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "runtime/cuda_stream.h"
 
 /* ---- what a device is -------------------------------------------------------------------------
@@ -58,12 +59,21 @@ static tk_status fail_lost(tk_cuda *cuda) {
 }
 
 tk_status tk_cuda_enter(tk_cuda *cuda) {
+    if (cuda->fork_epoch != tk_fork_epoch())
+        return tk_fail(TK_CONTEXT_ERROR,
+                       "cuda:%d was opened before this process was forked, and the driver does not "
+                       "work in the child: start a new process, or fork first",
+                       cuda->index);
     if (atomic_load_explicit(&cuda->lost, memory_order_acquire)) return fail_lost(cuda);
     CUresult result = cuda->api->context_set(cuda->context);
     return result == CUDA_SUCCESS ? TK_OK : tk_cuda_fail(cuda, result, "entering the context");
 }
 
-void tk_cuda_enter_to_free(tk_cuda *cuda) { (void)cuda->api->context_set(cuda->context); }
+bool tk_cuda_enter_to_free(tk_cuda *cuda) {
+    if (cuda->fork_epoch != tk_fork_epoch()) return false;
+    (void)cuda->api->context_set(cuda->context);
+    return true;
+}
 
 /* Keeps the first error; later ones repeat it. */
 static tk_status become_lost(tk_cuda *cuda, const char *error) {

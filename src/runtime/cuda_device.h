@@ -38,6 +38,7 @@ typedef struct tk_cuda_info {
 struct tk_cuda {
     const tk_cuda_api *api;
     int index;
+    uint32_t fork_epoch;
     CUdevice device;
     CUcontext context;
     tk_cuda_info info;
@@ -63,11 +64,13 @@ tk_status tk_cuda_describe(const tk_cuda_api *api, int index, tk_cuda_info *out_
 tk_cuda *tk_cuda_of(tk_device *device);
 
 /* Makes the context current on this thread; every function that calls the driver begins with it.
- * TK_DEVICE_ERROR with the first error if the device is lost. */
+ * TK_DEVICE_ERROR with the first error if the device is lost, TK_CONTEXT_ERROR in a forked child,
+ * where the driver does not work. */
 tk_status tk_cuda_enter(tk_cuda *cuda);
 
-/* Makes the context current even if it is lost, for giving things back. */
-void tk_cuda_enter_to_free(tk_cuda *cuda);
+/* Makes the context current even if it is lost, for giving things back; false in a forked child,
+ * where nothing can be. */
+bool tk_cuda_enter_to_free(tk_cuda *cuda);
 
 /* The status of a result that is not CUDA_SUCCESS, with "what: name (the driver's text)"; notes
  * that the device is lost where the result says so. */

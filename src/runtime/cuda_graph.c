@@ -100,14 +100,18 @@ static void end_recording(tk_cuda_graph *graph) {
     atomic_store(&graph->captured->capturing, false);
 }
 
-void tk_cuda_graph_release(tk_cuda_graph *graph) {
-    if (!graph) return;
+static void end_graph(tk_cuda_graph *graph) {
     const tk_cuda_api *api = graph->cuda->api;
-    tk_cuda_enter_to_free(graph->cuda);
+    if (!tk_cuda_enter_to_free(graph->cuda)) return;
     end_recording(graph);
     if (graph->last.queue) (void)tk_cuda_queue_wait(graph->last.queue, graph->last.ticket, NULL);
     if (graph->exec) (void)api->graph_exec_destroy(graph->exec);
     if (graph->graph) (void)api->graph_destroy(graph->graph);
+}
+
+void tk_cuda_graph_release(tk_cuda_graph *graph) {
+    if (!graph) return;
+    end_graph(graph);
     for (size_t i = 0; i < graph->buffers.count; i++) tk_buffer_release(graph->buffers.items[i]);
     for (size_t i = 0; i < graph->modules.count; i++)
         tk_cuda_module_release(graph->modules.items[i]);

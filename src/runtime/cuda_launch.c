@@ -177,9 +177,10 @@ tk_status tk_cuda_launch_run(const tk_cuda_prepared *prepared, tk_queue *queue,
     CUresult result = cuda->api->launch(&config, prepared->function->handle, values, NULL);
     if (result != CUDA_SUCCESS) return fail_launch(prepared, result, "");
     uint64_t ticket = tk_cuda_queue_submitted(queue);
+    if (atomic_load_explicit(&cuda->debug, memory_order_relaxed))
+        return check_ended(prepared, queue);
     tk_cuda_queue_launched(queue, ticket, prepared->function->name, prepared->site);
-    return atomic_load_explicit(&cuda->debug, memory_order_relaxed) ? check_ended(prepared, queue)
-                                                                    : TK_OK;
+    return TK_OK;
 }
 
 /* ---- parameters -------------------------------------------------------------------------------

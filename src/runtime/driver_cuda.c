@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "runtime/cuda_copy.h"
 #include "runtime/cuda_module.h"
 
@@ -37,7 +38,7 @@ static tk_status open_cuda(int index, void **out_state) {
     TK_TRY(tk_cuda_describe(api, index, &info));
     tk_cuda *cuda = tk_calloc(1, sizeof *cuda);
     if (!cuda) return tk_fail(TK_OUT_OF_MEMORY, "device cuda:%d: no memory", index);
-    *cuda = (tk_cuda){.api = api, .index = index, .info = info};
+    *cuda = (tk_cuda){.api = api, .index = index, .info = info, .fork_epoch = tk_fork_epoch()};
     atomic_store(&cuda->debug, debug_asked());
     pthread_mutex_init(&cuda->lock, NULL);
     tk_status status = open_context(cuda);
@@ -53,7 +54,7 @@ static tk_status open_cuda(int index, void **out_state) {
 /* Streams first: their last work may use everything else. */
 static void close_cuda(void *state) {
     tk_cuda *cuda = state;
-    tk_cuda_enter_to_free(cuda);
+    if (!tk_cuda_enter_to_free(cuda)) return;
     (void)cuda->api->context_synchronize();
     tk_cuda_calls_end(cuda);
     tk_cuda_modules_end(cuda);
@@ -83,8 +84,7 @@ static void *allocate(void *state, size_t bytes) {
 static void free_memory(void *state, void *memory, size_t bytes) {
     tk_cuda *cuda = state;
     (void)bytes;
-    tk_cuda_enter_to_free(cuda);
-    (void)cuda->api->memory_free((CUdeviceptr)(uintptr_t)memory);
+    if (tk_cuda_enter_to_free(cuda)) (void)cuda->api->memory_free((CUdeviceptr)(uintptr_t)memory);
 }
 
 static tk_status run_task(void *state, tk_queue *queue, tk_task task, void *arg) {
@@ -111,7 +111,7 @@ static void describe_memory(void *state, char *text, size_t room) {
         snprintf(text, room, "been lost");
         return;
     }
-    tk_cuda_enter_to_free(cuda);
+    if (!tk_cuda_enter_to_free(cuda)) return;
     if (cuda->api->memory_info(&free_bytes, &total) != CUDA_SUCCESS) return;
     snprintf(text, room, "%zu of %zu bytes free, other processes counted", free_bytes, total);
 }

@@ -14,6 +14,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "runtime/standin/fixture.h"
 #include "runtime/stream.h"
@@ -408,6 +410,39 @@ static void test_lost_device(void **state) {
     tk_cuda_queue_close(queue);
 }
 
+/* ---- forked children --------------------------------------------------------------------------
+ */
+
+/* What a child sees of its parent's device; 0 if all is as it should be. */
+static int look_in_child(tk_queue *queue, tk_buffer *x) {
+    tk_buffer *more;
+    int frees = fake.standin_count("cuMemFree_v2");
+    if (tk_cuda_fill(queue, address_of(x), 0, 4, 1) != TK_CONTEXT_ERROR) return 1;
+    if (!strstr(tk_error_message(), "cuda:0 was opened before this process was forked")) return 2;
+    if (tk_cuda_queue_wait(queue, 1, NULL) != TK_CONTEXT_ERROR) return 3;
+    if (tk_buffer_new_on(device, queue, 4, &more) != TK_CONTEXT_ERROR) return 4;
+    tk_buffer_release(x);
+    tk_cuda_queue_close(queue);
+    tk_device_close(device);
+    return fake.standin_count("cuMemFree_v2") == frees ? 0 : 5;
+}
+
+static void test_forked_child(void **state) {
+    (void)state;
+    tk_queue *queue = open_queue();
+    tk_buffer *x = take_on(queue, 4);
+    assert_int_equal(tk_cuda_fill(queue, address_of(x), 0, 4, 1), TK_OK);
+    wait_all(queue);
+    pid_t child = fork();
+    if (child == 0) _exit(look_in_child(queue, x));
+    int status;
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    tk_buffer_release(x);
+    tk_cuda_queue_close(queue);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_standin, close_standin)
     const struct CMUnitTest tests[] = {
@@ -426,6 +461,7 @@ int main(void) {
         TEST(test_threads_on_their_own_streams),
         TEST(test_host_streams),
         TEST(test_lost_device),
+        TEST(test_forked_child),
     };
     return cmocka_run_group_tests(tests, load_standin, NULL);
 }
