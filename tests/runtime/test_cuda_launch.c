@@ -150,7 +150,7 @@ static void test_modules_are_loaded_once(void **state) {
     static const char other[] = ".entry nothing() {}";
     size_t length = strlen(STANDIN_PTX);
     char *text = malloc(length); /* without the zero byte */
-    memcpy(text, STANDIN_PTX, length);
+    for (size_t i = 0; i < length; i++) text[i] = STANDIN_PTX[i];
     assert_int_equal(tk_cuda_module_load(cuda, text, length, "a", &first), TK_OK);
     assert_int_equal(tk_cuda_module_load(cuda, text, length, "b", &second), TK_OK);
     assert_int_equal(tk_cuda_module_load(cuda, other, sizeof other - 1, "c", &third), TK_OK);
