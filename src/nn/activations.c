@@ -24,9 +24,12 @@ tk_array tk_nn_prelu(tk_array x, tk_array slope) {
     return tk_add(tk_maximum(zero, x), tk_multiply(slope, tk_minimum(zero, x)));
 }
 
+/* The exponential of what is not above 0 only: an infinite one that is not chosen would make the
+ * slope NaN. */
 tk_array tk_nn_elu(tk_array x, double alpha) {
-    tk_array below = times(alpha, tk_subtract(tk_exp(x), number(x, 1)));
-    return tk_where(tk_greater(x, number(x, 0)), x, below);
+    tk_array is_above = tk_greater(x, number(x, 0)), cut = tk_where(is_above, number(x, 0), x);
+    tk_array below = times(alpha, tk_subtract(tk_exp(cut), number(x, 1)));
+    return tk_where(is_above, x, below);
 }
 
 tk_array tk_nn_celu(tk_array x, double alpha) {

@@ -15,6 +15,10 @@ tk_array tk_nn_linear(tk_array x, tk_array weight, tk_array bias) {
 tk_array tk_nn_embedding(tk_array weight, tk_array tokens) { return tk_take(weight, tokens, 0); }
 
 tk_array tk_nn_dropout(tk_array x, double p, tk_array key) {
+    if (!(p >= 0 && p < 1))
+        return tk_error_array(
+            tk_array_context(x),
+            tk_error_set(TK_INVALID_ARGUMENT, "dropout: p is %g, expected from 0 to below 1", p));
     if (p == 0) return tk_contiguous(x);
     tk_array kept = tk_random_bernoulli(number(x, 1 - p), tk_array_shape(x), key);
     tk_array scale = tk_astype(number(x, 1 / (1 - p)), tk_array_dtype(x));

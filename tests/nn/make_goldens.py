@@ -1,8 +1,8 @@
-"""Writes optimizers.safetensors and losses.safetensors: what MLX 0.32.4 computes.
+"""Writes optimizers, losses and layers.safetensors: what MLX 0.32.4 computes.
 
 usage: make_goldens.py    (in this folder, with mlx and numpy installed)
 
-Names are "CASE.STEP.PARAMETER" and "CASE"; the C tests hold the same cases in the same words. MLX
+Names are "CASE.STEP.PARAMETER", "CASE" and "CASE.slope" (the derivative by x); the C tests hold the same cases in the same words. MLX
 computes on the CPU in float32.
 """
 import mlx.core as mx
@@ -111,5 +111,74 @@ def losses():
     mx.save_safetensors("losses.safetensors", out)
 
 
+SPECIAL = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 6.0, -6.0, 80.0, -80.0, 1e-30, -1e-30, 300.0, -300.0,
+           float("inf"), float("-inf"), float("nan")]
+
+
+def activations(out):
+    x = mx.concatenate([3 * normal(45), mx.array(SPECIAL)])
+    slopes = mx.abs(normal(64))
+    matrix = normal(3, 4, 6)
+    cases = {
+        "relu2": nn.relu2, "relu6": nn.relu6, "elu": nn.elu, "selu": nn.selu, "softsign": nn.softsign,
+        "softshrink": nn.softshrink, "hard-shrink": nn.hard_shrink, "hard-tanh": nn.hard_tanh,
+        "hardswish": nn.hardswish, "log-sigmoid": nn.log_sigmoid, "gelu-fast": nn.gelu_fast_approx,
+        "mish": nn.mish, "step": nn.step,
+        "leaky-relu": lambda x: nn.leaky_relu(x, 0.2),
+        "prelu": lambda x: nn.prelu(x, slopes[:x.size]),
+        "elu-alpha": lambda x: nn.elu(x, 0.7),
+        "celu": lambda x: nn.celu(x, 1.7),
+        "softshrink-1": lambda x: nn.softshrink(x, 1.0),
+        "hard-shrink-1": lambda x: nn.hard_shrink(x, 1.0),
+        "hard-tanh-2": lambda x: nn.hard_tanh(x, -2.0, 0.5),
+        "step-1": lambda x: nn.step(x, 1.0),
+    }
+    out |= {"x": x, "slopes": slopes, "matrix": matrix}
+    for name, function in cases.items():
+        out[name] = function(x).astype(mx.float32)
+        if not name.startswith("step"):
+            out[name + ".slope"] = mx.grad(lambda x: function(x).sum())(x[:45])
+    out |= {f"glu-{axis}": nn.glu(matrix, axis) for axis in (1, -1)}
+    out |= {f"softmin-{axis}": nn.softmin(matrix, axis) for axis in (0, -1)}
+
+
+def layers():
+    out = {}
+    activations(out)
+    weight, bias, table = normal(5, 6), normal(5), normal(7, 3)
+    tokens = mx.array(random.integers(0, 7, (2, 4)).astype(np.int32))
+    heads, scale, shift = normal(2, 3, 5, 8), normal(6), normal(6)
+    linear = nn.Linear(6, 5)
+    linear.weight, linear.bias = weight, bias
+    plain = nn.Linear(6, 5, bias=False)
+    plain.weight = weight
+    embedding = nn.Embedding(7, 3)
+    embedding.weight = table
+    layer_norm, rms_norm = nn.LayerNorm(6), nn.RMSNorm(6)
+    layer_norm.weight, layer_norm.bias, rms_norm.weight = scale, shift, scale
+    matrix = out["matrix"]
+    out |= {
+        "weight": weight, "bias": bias, "table": table, "tokens": tokens, "heads": heads, "scale": scale,
+        "shift": shift, "linear": linear(matrix), "linear-plain": plain(matrix), "embedding": embedding(tokens),
+        "layer-norm": layer_norm(matrix), "rms-norm": rms_norm(matrix),
+        "rope": nn.RoPE(8)(heads), "rope-part": nn.RoPE(6, traditional=True, base=500, scale=0.5)(heads, offset=3),
+        "swiglu": nn.silu(matrix) * (2 * matrix),
+    }
+    mx.random.seed(5)
+    dropout = nn.Dropout(0.3)
+    out |= {"dropout": dropout(matrix), "dropout-again": dropout(matrix)}
+    initial = {
+        "normal": nn.init.normal(0.5, 2.0), "uniform": nn.init.uniform(-1.0, 3.0),
+        "glorot-normal": nn.init.glorot_normal(), "glorot-uniform": nn.init.glorot_uniform(),
+        "he-normal": nn.init.he_normal(), "he-uniform": nn.init.he_uniform(),
+    }
+    mx.random.seed(9)
+    out |= {f"init-{name}": init(mx.zeros((4, 3, 5))) for name, init in initial.items()}
+    out["init-he-normal-out"] = initial["he-normal"](mx.zeros((4, 3, 5)), mode="fan_out", gain=2.0)
+    out["init-he-uniform-out"] = initial["he-uniform"](mx.zeros((4, 3, 5)), mode="fan_out", gain=0.5)
+    mx.save_safetensors("layers.safetensors", out)
+
+
 optimizers()
 losses()
+layers()

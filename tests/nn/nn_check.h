@@ -42,7 +42,8 @@ static inline float *values_of(tk_array array) {
     return values;
 }
 
-/* |got - expected| <= tolerance * (1 + |expected|) everywhere, and the shapes agree. */
+/* |got - expected| <= tolerance * (1 + |expected|) everywhere, and the shapes agree; infinities and
+ * NaNs are the same. */
 static inline void assert_close_at(tk_array got, tk_array expected, double tolerance,
                                    const char *what, const char *file, int line) {
     if (tk_array_status(got) != TK_OK) print_error("%s: %s\n", what, tk_error_message());
@@ -53,6 +54,7 @@ static inline void assert_close_at(tk_array got, tk_array expected, double toler
     for (int64_t i = 0; i < tk_array_size(got); i++) {
         double distance = fabs((double)a[i] - (double)b[i]);
         if (distance <= tolerance * (1 + fabs((double)b[i]))) continue;
+        if ((double)a[i] == (double)b[i] || (isnan(a[i]) && isnan(b[i]))) continue;
         print_error("%s: element %lld is %.9g, expected %.9g\n", what, (long long)i, (double)a[i],
                     (double)b[i]);
         _fail(file, line);
