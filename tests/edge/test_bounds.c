@@ -244,6 +244,41 @@ static void writes_out_of_range_are_dropped(void **state) {
     }
 }
 
+/* Of several updates of one element the last one stays, or all of them count. */
+static void equal_indices_in_writes(void **state) {
+    tk_context *ctx = *state;
+    tk_array x = tk_ones(ctx, TK_SHAPE(2), TK_FLOAT32), at = tk_zeros(ctx, TK_SHAPE(3), TK_INT32);
+    tk_array values = tk_arange(ctx, 2, 5, 1, TK_FLOAT32), list[] = {at};
+    tk_array updates = tk_reshape(values, TK_SHAPE(3, 1));
+    const double first[] = {4, 10, 4, 1, 24}; /* set, add, max, min, prod */
+    for (int mode = 0; mode < TK_MODE_COUNT; mode++)
+        CHECK(tk_scatter_nd(x, updates, list, 1, TK_AXES(0), (tk_mode)mode), TK_FLOAT32,
+              TK_SHAPE(2), first[mode], 1);
+    CHECK(tk_put_along_axis(x, at, values, 0), TK_FLOAT32, TK_SHAPE(2), 4, 1);
+    CHECK(tk_scatter_add_along_axis(x, at, values, 0), TK_FLOAT32, TK_SHAPE(2), 10, 1);
+}
+
+/* Counts and positions that an axis does not have. */
+static void counts_beyond_the_axis(void **state) {
+    tk_context *ctx = *state;
+    tk_array x = numbers(ctx);
+    CHECK_ERROR(tk_topk(x, 5, 0), TK_INVALID_ARGUMENT, "5");
+    CHECK_ERROR(tk_topk(x, -1, 0), TK_INVALID_ARGUMENT, "-1");
+    CHECK_ERROR(tk_partition(x, 4, 0), TK_INVALID_ARGUMENT, "4");
+    CHECK_ERROR(tk_partition(x, -5, 0), TK_INVALID_ARGUMENT, "-5");
+    CHECK_ERROR(tk_reshape(x, TK_SHAPE(3, -1)), TK_SHAPE_ERROR, "divide");
+    CHECK_ERROR(tk_reshape(x, TK_SHAPE(-1, -1)), TK_SHAPE_ERROR, "");
+    CHECK_ERROR(tk_repeat(x, -1, 0), TK_INVALID_ARGUMENT, "-1");
+    CHECK_ERROR(tk_pad(x, TK_AXES(-1), TK_AXES(0), TK_NO_ARRAY), TK_INVALID_ARGUMENT, "-1");
+    CHECK_ERROR(tk_take(x, x, 0), TK_DTYPE_ERROR, "integer");
+    int64_t items[TK_AXES_MAX + 1] = {0};
+    CHECK_ERROR(tk_zeros(ctx, tk_axes_from(TK_AXES_MAX + 1, items), TK_FLOAT32), TK_SHAPE_ERROR,
+                "at most 16");
+    CHECK_ERROR(tk_arange(ctx, 0, 1, 0, TK_FLOAT32), TK_INVALID_ARGUMENT, "not 0");
+    CHECK_ERROR(tk_arange(ctx, 0, NAN, 1, TK_FLOAT32), TK_INVALID_ARGUMENT, "numbers");
+    CHECK_EMPTY(tk_arange(ctx, 0, 1, -1, TK_FLOAT32), TK_FLOAT32, TK_SHAPE(0));
+}
+
 /* The first bad index, by position, whatever thread found it. */
 static void the_first_bad_index_is_named(void **state) {
     tk_context *ctx = *state;
@@ -317,6 +352,8 @@ int main(void) {
         TEST(offsets_beyond_31_bits),
         TEST(reads_out_of_range_give_zero),
         TEST(writes_out_of_range_are_dropped),
+        TEST(equal_indices_in_writes),
+        TEST(counts_beyond_the_axis),
         TEST(the_first_bad_index_is_named),
         TEST(an_index_error_of_an_unwatched_evaluation_is_kept),
         TEST(classes_out_of_range),

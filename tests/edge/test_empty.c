@@ -80,6 +80,9 @@ static void reductions_of_nothing(void **state) {
     CHECK_ERROR(tk_max(x, TK_AXES(1), false), TK_SHAPE_ERROR, "empty");
     CHECK_ERROR(tk_min(x, TK_ALL_AXES, false), TK_SHAPE_ERROR, "empty");
     CHECK_ERROR(tk_argmin(x, TK_ALL_AXES, false), TK_SHAPE_ERROR, "empty");
+    CHECK_ERROR(tk_median(x, TK_ALL_AXES, false), TK_SHAPE_ERROR, "no elements");
+    tk_array one = tk_ones(ctx, TK_SHAPE(1), TK_FLOAT32); /* fewer than ddof are left */
+    CHECK(tk_var(one, TK_ALL_AXES, false, 1), TK_FLOAT32, TK_SCALAR, NOT);
 }
 
 static void moves_of_nothing(void **state) {

@@ -181,6 +181,55 @@ static void sums_and_products_of_narrow_integers(void **state) {
     CHECK(tk_matmul(wide, wide), TK_INT16, TK_SHAPE(2, 2), -31616, -31616, -31616, -31616);
 }
 
+static void expect_dtype(tk_array a, tk_dtype dtype, int line) {
+    assert_ok_at(tk_array_status(a), __FILE__, line);
+    _assert_int_equal(tk_array_dtype(a), dtype, __FILE__, line);
+}
+#define EXPECT_DTYPE(array, dtype) expect_dtype((array), (dtype), __LINE__)
+
+static void dtypes_of_two_operands(void **state) {
+    tk_context *ctx = *state;
+    static const tk_dtype rows[][3] = {
+        {TK_INT32, TK_FLOAT16, TK_FLOAT16},    {TK_INT64, TK_BFLOAT16, TK_BFLOAT16},
+        {TK_BFLOAT16, TK_FLOAT16, TK_FLOAT32}, {TK_UINT64, TK_INT64, TK_FLOAT32},
+        {TK_UINT8, TK_INT8, TK_INT16},         {TK_UINT32, TK_INT8, TK_INT64},
+        {TK_BOOL, TK_UINT16, TK_UINT16},       {TK_FLOAT64, TK_COMPLEX64, TK_COMPLEX64},
+        {TK_FLOAT32, TK_FLOAT64, TK_FLOAT64},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        tk_array a = tk_zeros(ctx, TK_SHAPE(2), rows[i][0]),
+                 b = tk_zeros(ctx, TK_SHAPE(2), rows[i][1]);
+        EXPECT_DTYPE(tk_add(a, b), rows[i][2]);
+        EXPECT_DTYPE(tk_maximum(b, a), rows[i][2]);
+    }
+    tk_array bytes = tk_zeros(ctx, TK_SHAPE(2), TK_UINT8);
+    EXPECT_DTYPE(tk_add(bytes, tk_scalar_int(ctx, 3)), TK_UINT8);
+    EXPECT_DTYPE(tk_add(bytes, tk_scalar(ctx, 3)), TK_FLOAT32);
+    EXPECT_DTYPE(tk_add(tk_zeros(ctx, TK_SHAPE(2), TK_FLOAT16), tk_scalar(ctx, 3)), TK_FLOAT16);
+}
+
+static void dtypes_of_functions_of_integers(void **state) {
+    tk_context *ctx = *state;
+    EACH_INTEGER(d) {
+        tk_array x = tk_ones(ctx, TK_SHAPE(2, 2), integers[d]);
+        EXPECT_DTYPE(tk_mean(x, TK_ALL_AXES, false), TK_FLOAT32);
+        EXPECT_DTYPE(tk_var(x, TK_ALL_AXES, false, 0), TK_FLOAT32);
+        EXPECT_DTYPE(tk_std(x, TK_AXES(0), false, 0), TK_FLOAT32);
+        EXPECT_DTYPE(tk_median(x, TK_ALL_AXES, false), TK_FLOAT32);
+        EXPECT_DTYPE(tk_softmax(x, TK_AXES(1)), TK_FLOAT32);
+        EXPECT_DTYPE(tk_logsumexp(x, TK_AXES(1), false), TK_FLOAT32);
+        EXPECT_DTYPE(tk_divide(x, x), TK_FLOAT32);
+        EXPECT_DTYPE(tk_sqrt(x), TK_FLOAT32);
+        EXPECT_DTYPE(tk_argmax(x, TK_AXES(1), false), TK_UINT32);
+        EXPECT_DTYPE(tk_argsort(x, 0), TK_UINT32);
+        EXPECT_DTYPE(tk_cumsum(x, 0, false, true), integers[d]);
+        EXPECT_DTYPE(tk_max(x, TK_AXES(0), false), integers[d]);
+    }
+    tk_array truths = tk_ones(ctx, TK_SHAPE(3), TK_BOOL);
+    CHECK(tk_cumsum(truths, 0, false, true), TK_INT32, TK_SHAPE(3), 1, 2, 3);
+    CHECK(tk_cumprod(truths, 0, false, true), TK_INT32, TK_SHAPE(3), 1, 1, 1);
+}
+
 /* Floats of mixed signs, half types included. */
 static void float_division_follows_the_divisor(void **state) {
     tk_context *ctx = *state;
@@ -250,6 +299,8 @@ int main(void) {
         TEST(quotient_and_remainder_make_the_whole),
         TEST(single_values_wrap),
         TEST(sums_and_products_of_narrow_integers),
+        TEST(dtypes_of_two_operands),
+        TEST(dtypes_of_functions_of_integers),
         TEST(float_division_follows_the_divisor),
         TEST(float_division_at_the_edges),
         TEST(truth_values_compute_modulo_two),

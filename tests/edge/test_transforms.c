@@ -92,6 +92,25 @@ static void dead_rows_have_gradient_zero(void **state) {
     }
 }
 
+static tk_status sum_of_taken(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    (void)n_args;
+    return tk_arrays_push(results,
+                          tk_sum(tk_take(args[0], *(tk_array *)self, 0), TK_ALL_AXES, false));
+}
+
+/* Nothing comes back through an index that is out of range; the error does. */
+static void indices_out_of_range_have_no_gradient(void **state) {
+    tk_context *ctx = *state;
+    tk_array x = F32(ctx, 1, 2, 3);
+    tk_array at = tk_from_data(ctx, (int64_t[]){2, 9, 2, -1}, TK_SHAPE(4), TK_INT64);
+    tk_arrays gradients = {0};
+    assert_ok(tk_grad(ctx, sum_of_taken, &at, &x, 1, NULL, 0, &gradients));
+    assert_int_equal(tk_eval(gradients.items[0]), TK_INDEX_ERROR);
+    assert_non_null(strstr(tk_error_message(), "index 9 "));
+    CHECK(gradients.items[0], TK_FLOAT32, TK_SHAPE(3), 0, 0, 3);
+    tk_arrays_clear(&gradients);
+}
+
 /* ---- complex: the derivative of a pair of reals ---- */
 
 typedef struct complex_case {
@@ -281,6 +300,7 @@ int main(void) {
         TEST(cross_entropy_rows_have_their_own_weight),
         TEST(weights_of_zero_have_gradients),
         TEST(dead_rows_have_gradient_zero),
+        TEST(indices_out_of_range_have_no_gradient),
         TEST(complex_gradients_by_their_jacobian),
         TEST(forward_mode_through_one_operand),
         TEST(batches_along_every_axis),
