@@ -222,8 +222,7 @@ static void test_same_verdict(void **state) {
     static const char body[] = "%i = block_index.x : i32\n%p = offset %y, %t : ptr<f32, "
                                "global>\n%f = float_from_signed %i : f32\nstore %p, %f";
     char *text = around(body, 64), *first = NULL;
-    char *grid = strstr(text, "grid (1");
-    memcpy(grid, "grid (8", 7);
+    strstr(text, "grid (1")[sizeof "grid (" - 1] = '8';
     tk_kernel *kernel = parse_text(text);
     static float x[64], y[64];
     run r = {0};
