@@ -1,6 +1,7 @@
 /* The module tiki._core: types, tables and state, made in several phases so that it can be made
  * more than once. */
 #include "args.h"
+#include "kernel.h"
 
 static PyObject *add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out) {
     PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
@@ -14,6 +15,8 @@ static bool add_types(tkpy_state *state, PyObject *module) {
            add_type(module, &tkpy_iterator_spec, &state->iterator) &&
            add_type(module, &tkpy_at_spec, &state->at) &&
            add_type(module, &tkpy_compiled_spec, &state->compiled) &&
+           add_type(module, &tkpy_kernel_spec, &state->kernel) &&
+           add_type(module, &tkpy_kernel_builder_spec, &state->kernel_builder) &&
            add_type(module, &tkpy_dtype_spec, &state->dtype) && tkpy_add_dtypes(state, module);
 }
 
@@ -84,6 +87,7 @@ static bool add_functions(PyObject *module) {
            add_namespace(module, "_fast", tkpy_fast_functions) &&
            add_namespace(module, "_layout", tkpy_layout_functions) &&
            add_namespace(module, "_fft", tkpy_fft_functions) &&
+           add_namespace(module, "_kernel", tkpy_kernel_functions) &&
            add_namespace(module, "_linalg", tkpy_linalg_functions) &&
            add_namespace(module, "_nn", tkpy_nn_functions);
 }
@@ -104,6 +108,8 @@ static int traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->iterator);
     Py_VISIT(state->at);
     Py_VISIT(state->compiled);
+    Py_VISIT(state->kernel);
+    Py_VISIT(state->kernel_builder);
     Py_VISIT(state->dtype);
     for (int i = 0; i < TK_DTYPE_COUNT; i++) Py_VISIT(state->dtypes[i]);
     Py_VISIT(state->axis_error);
@@ -119,6 +125,8 @@ static int clear(PyObject *module) {
     Py_CLEAR(state->iterator);
     Py_CLEAR(state->at);
     Py_CLEAR(state->compiled);
+    Py_CLEAR(state->kernel);
+    Py_CLEAR(state->kernel_builder);
     Py_CLEAR(state->dtype);
     for (int i = 0; i < TK_DTYPE_COUNT; i++) Py_CLEAR(state->dtypes[i]);
     Py_CLEAR(state->axis_error);

@@ -19,7 +19,7 @@
 #include "tiki/transforms.h"
 
 typedef struct tkpy_state {
-    PyTypeObject *array, *iterator, *at, *dtype, *compiled;
+    PyTypeObject *array, *iterator, *at, *dtype, *compiled, *kernel, *kernel_builder;
     PyObject *dtypes[TK_DTYPE_COUNT];
     PyObject *axis_error, *dtype_error, *file_error;
     PyObject *random_state; /* a list of one key, as users see it */

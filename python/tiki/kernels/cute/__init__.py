@@ -1,0 +1,1 @@
+"""Kernels in the words of CuTe: tensors with layouts, tiles, warps."""
