@@ -202,6 +202,8 @@ static void put_body(FILE *out, const function *f, const signature *s, bool is_m
                 s->params[i].type->member);
     if (!strcmp(f->result, "ONE"))
         fprintf(out, "    return tkpy_close(call, %s);\n}\n", f->body);
+    else if (!strcmp(f->result, "SOME"))
+        fprintf(out, "    return tkpy_close_some(call, %s);\n}\n", f->body);
     else if (!strcmp(f->result, "FEW"))
         fprintf(out, "    return tkpy_close_few(call, %s);\n}\n", f->body);
     else
@@ -212,6 +214,7 @@ static void put_body(FILE *out, const function *f, const signature *s, bool is_m
 static const char *result_type(const function *f) {
     if (!strcmp(f->result, "ONE")) return "array";
     if (!strcmp(f->result, "FEW")) return "array | list[array]";
+    if (!strcmp(f->result, "SOME")) return "array | tuple[array, ...]";
     return strcmp(f->result, "TUPLE") ? "list[array]" : "tuple[array, ...]";
 }
 

@@ -360,9 +360,17 @@ PyObject *tkpy_close(tkpy_call *call, tk_array result) {
     return box;
 }
 
-PyObject *tkpy_close_few(tkpy_call *call, tk_status status) {
+static PyObject *close_one_or(tkpy_call *call, tk_status status, bool as_tuple) {
     bool is_one = status == TK_OK && call->out.count == 1;
-    return is_one ? tkpy_close(call, call->out.items[0]) : tkpy_close_list(call, status, false);
+    return is_one ? tkpy_close(call, call->out.items[0]) : tkpy_close_list(call, status, as_tuple);
+}
+
+PyObject *tkpy_close_few(tkpy_call *call, tk_status status) {
+    return close_one_or(call, status, false);
+}
+
+PyObject *tkpy_close_some(tkpy_call *call, tk_status status) {
+    return close_one_or(call, status, true);
 }
 
 PyObject *tkpy_close_list(tkpy_call *call, tk_status status, bool as_tuple) {

@@ -87,6 +87,7 @@ PyObject *tkpy_close_list(tkpy_call *call, tk_status status, bool as_tuple);
 
 /* A list, or the array alone where there is one. */
 PyObject *tkpy_close_few(tkpy_call *call, tk_status status);
+PyObject *tkpy_close_some(tkpy_call *call, tk_status status); /* a tuple */
 
 /* The stream that `stream=` names: a Stream, Device or DeviceType. False with an exception. */
 bool tkpy_stream_of(PyObject *object, tk_stream_id *out_stream);
@@ -149,6 +150,9 @@ static inline int64_t tkpy_hop(int64_t n_fft, int64_t hop) {
 tk_axes tkpy_last_two(tkpy_call *call, PyObject *axes);
 tk_array tkpy_stft_window(tkpy_call *call, tk_array window, int64_t length);
 bool tkpy_one_side(bool fallback, PyObject *onesided);
+
+bool tkpy_is_upper(const char *triangle);
+tk_array tkpy_norm(tk_array a, PyObject *ord, tk_axes axes, bool keepdims);
 
 /* The key that was given, or the next of the implicit sequence. */
 tk_array tkpy_next_key(tkpy_call *call, tk_array key);

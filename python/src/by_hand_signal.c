@@ -1,5 +1,8 @@
-/* Convolutions and Fourier transforms: what MLX's signatures say in more forms than the C functions
- * do. */
+/* Convolutions, Fourier transforms, linear algebra: what MLX's signatures say in more forms than
+ * the C functions do. */
+#include <math.h>
+#include <string.h>
+
 #include "args.h"
 
 /* A pair of sequences gives both sides; anything else is one for both. */
@@ -45,4 +48,32 @@ tk_array tkpy_stft_window(tkpy_call *call, tk_array window, int64_t length) {
 
 bool tkpy_one_side(bool fallback, PyObject *onesided) {
     return onesided && onesided != Py_None ? PyObject_IsTrue(onesided) != 0 : fallback;
+}
+
+/* ---- linear algebra ---- */
+
+bool tkpy_is_upper(const char *triangle) {
+    bool is_upper = !strcmp(triangle, "U");
+    if (!is_upper && strcmp(triangle, "L") != 0)
+        PyErr_Format(PyExc_ValueError, "UPLO is '%s', expected 'L' or 'U'", triangle);
+    return is_upper;
+}
+
+/* Vectors by default where there is one axis, matrices where there are two. */
+tk_array tkpy_norm(tk_array a, PyObject *ord, tk_axes axes, bool keepdims) {
+    double number = NAN;
+    if (ord && PyUnicode_Check(ord)) {
+        int64_t count = axes.count < 0 ? tk_array_rank(a) : axes.count;
+        bool nuclear = PyUnicode_CompareWithASCIIString(ord, "nuc") == 0;
+        if (count == 2 && nuclear) return tk_norm_nuclear(a, axes, keepdims);
+        if (count == 2 && PyUnicode_CompareWithASCIIString(ord, "fro") == 0)
+            return tk_norm(a, NAN, axes, keepdims);
+        PyErr_Format(PyExc_ValueError,
+                     "norm: ord is '%U' for %lld axes, expected 'fro' or 'nuc' for two", ord,
+                     (long long)count);
+        return TK_NO_ARRAY;
+    }
+    if (ord && ord != Py_None) number = PyFloat_AsDouble(ord);
+    if (PyErr_Occurred()) return TK_NO_ARRAY;
+    return tk_norm(a, number, axes, keepdims);
 }

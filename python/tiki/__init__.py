@@ -81,7 +81,7 @@ from tiki._transforms import (
     vjp,
     vmap,
 )
-from tiki import fast, fft, random
+from tiki import fast, fft, linalg, random
 from tiki._version import __version__
 
 Dtype = type(float32)

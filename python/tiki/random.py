@@ -17,6 +17,7 @@ bernoulli = _core._random["bernoulli"]
 randint = _core._random["randint"]
 categorical = _core._random["categorical"]
 permutation = _core._random["permutation"]
+multivariate_normal = _core._random["multivariate_normal"]
 
 _state = _core._random_state
 

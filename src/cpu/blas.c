@@ -13,10 +13,11 @@
 
 static tk_blas blas;
 static const tk_blas *loaded;
+static void *library;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void load(void) {
-    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!library) return;
     const struct {
         const char *name;
@@ -45,3 +46,5 @@ const tk_blas *tk_blas_get(void) {
 }
 
 const char *tk_blas_name(void) { return tk_blas_get() ? blas.config() : NULL; }
+
+void *tk_blas_symbol(const char *name) { return tk_blas_get() ? dlsym(library, name) : NULL; }

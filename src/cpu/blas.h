@@ -32,6 +32,9 @@ typedef struct tk_blas {
  * the calling thread. Any thread. */
 const tk_blas *tk_blas_get(void);
 
+/* A function of the library by its symbol, LAPACK's too; NULL when there is none. Any thread. */
+void *tk_blas_symbol(const char *name);
+
 /* The library's own words about its version and kernels; NULL when it is not installed. Static. */
 const char *tk_blas_name(void);
 

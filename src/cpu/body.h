@@ -33,6 +33,16 @@ tk_status tk_body_scan(const tk_body_call *call);
 
 tk_status tk_body_product(const tk_body_call *call);
 tk_status tk_body_conv(const tk_body_call *call);
+
+/* Linear algebra. */
+tk_status tk_body_solve(const tk_body_call *call); /* inverse, solve_square, solve_triangle */
+tk_status tk_body_cholesky(const tk_body_call *call);
+tk_status tk_body_qr(const tk_body_call *call);  /* qr_thin, complement */
+tk_status tk_body_lu(const tk_body_call *call);  /* lu_packed, det, slogdet */
+tk_status tk_body_svd(const tk_body_call *call); /* svd_thin, svd_values, pinv */
+tk_status tk_body_eigh(const tk_body_call *call);
+tk_status tk_body_eig(const tk_body_call *call);
+
 tk_status tk_body_fft(const tk_body_call *call); /* fft, rfft, irfft of one axis */
 
 /* Boxes and indices. */

@@ -47,7 +47,7 @@ static tk_status check_dtypes(const tk_infer *infer) {
     if (infer->n_inputs == 0) return TK_OK;
     tk_dtype first = (tk_dtype)infer->inputs[0]->dtype;
     if (!accepts(op->accept, first))
-        return tk_fail(TK_DTYPE_ERROR, "%s: operand is %s, expected %s", op->name,
+        return tk_fail(TK_DTYPE_ERROR, "%s: operand is %s, expected %s", tk_op_title(infer->op),
                        tk_text_node(infer->inputs[0]), accept_text(op->accept));
     for (size_t i = 1; op->result != TK_RESULT_RULE && i < infer->n_inputs; i++) {
         if (infer->inputs[i]->dtype != infer->inputs[0]->dtype)
@@ -127,6 +127,17 @@ static tk_status need_count(const tk_infer *infer, const char *what, int64_t giv
     if (given == expected) return TK_OK;
     return tk_fail(TK_SHAPE_ERROR, "%s: %s has %lld entries, expected %lld", tk_op_title(infer->op),
                    what, (long long)given, (long long)expected);
+}
+
+void tk_infer_output(tk_infer *infer, int index, tk_dtype dtype, int rank, const int64_t *shape) {
+    if (rank) memcpy(infer->several_shapes[index], shape, (size_t)rank * sizeof *shape);
+    infer->several[index] = (tk_type){dtype, rank, infer->several_shapes[index]};
+}
+
+tk_status tk_infer_outputs(tk_infer *infer, int n_outputs) {
+    infer->n_outputs = n_outputs;
+    infer->dtype = infer->several[0].dtype;
+    return tk_infer_list(infer, (tk_list){infer->several[0].shape, infer->several[0].rank});
 }
 
 /* ---- leaves ---- */

@@ -35,6 +35,11 @@ void tk_infer_like(tk_infer *infer, const tk_node *node);                /* take
 tk_status tk_infer_list(tk_infer *infer, tk_list list);
 tk_status tk_infer_axis(const tk_infer *infer, int64_t axis, int rank);
 tk_status tk_infer_axes(const tk_infer *infer, tk_list axes); /* of a shape already set */
+
+/* One output of several, and their number; the node has the type of the first. */
+void tk_infer_output(tk_infer *infer, int index, tk_dtype dtype, int rank, const int64_t *shape);
+tk_status tk_infer_outputs(tk_infer *infer, int n_outputs);
+
 tk_status tk_infer_mode(const tk_infer *infer, int64_t mode);
 
 #define TK_OP(name, params, attrs, accept, dtype, shape, ...)                                      \

@@ -129,20 +129,8 @@ tk_status tk_shape_scatter_along(tk_infer *infer) {
 
 /* ---- fused ---- */
 
-static void set_output(tk_infer *infer, int index, tk_dtype dtype, int rank, const int64_t *shape) {
-    if (rank) memcpy(infer->several_shapes[index], shape, (size_t)rank * sizeof *shape);
-    infer->several[index] = (tk_type){dtype, rank, infer->several_shapes[index]};
-}
-
 static void output_like(tk_infer *infer, int index, const tk_node *node) {
-    set_output(infer, index, (tk_dtype)node->dtype, node->rank, node->shape);
-}
-
-/* The node of an op with several outputs has the type of its first. */
-static tk_status finish_outputs(tk_infer *infer, int n_outputs) {
-    infer->n_outputs = n_outputs;
-    infer->dtype = infer->several[0].dtype;
-    return tk_infer_list(infer, (tk_list){infer->several[0].shape, infer->several[0].rank});
+    tk_infer_output(infer, index, (tk_dtype)node->dtype, node->rank, node->shape);
 }
 
 static tk_status check_norm(const tk_infer *infer, const tk_attrs_norm *attrs, size_t extra) {
@@ -181,7 +169,7 @@ static tk_status shape_norm_vjp(tk_infer *infer) {
     if (!tk_shape_equal(dy, infer->inputs[0]))
         return tk_fail(TK_SHAPE_ERROR, "%s: x is %s and dy is %s", tk_op_title(infer->op),
                        tk_text_node(infer->inputs[0]), tk_text_node(dy));
-    return finish_outputs(infer, n_outputs);
+    return tk_infer_outputs(infer, n_outputs);
 }
 
 tk_status tk_shape_rms_norm_vjp(tk_infer *infer) { return shape_norm_vjp(infer); }
@@ -249,15 +237,15 @@ tk_status tk_shape_attention(tk_infer *infer) {
     const tk_node *q = infer->inputs[0], *v = infer->inputs[2];
     output_like(infer, 0, q);
     infer->several_shapes[0][3] = v->shape[3];
-    set_output(infer, 1, q->dtype == TK_FLOAT64 ? TK_FLOAT64 : TK_FLOAT32, 3, q->shape);
-    return finish_outputs(infer, 2);
+    tk_infer_output(infer, 1, q->dtype == TK_FLOAT64 ? TK_FLOAT64 : TK_FLOAT32, 3, q->shape);
+    return tk_infer_outputs(infer, 2);
 }
 
 /* Inputs: q, k, v, perhaps mask, then out, lse, dout. Outputs: dq, dk, dv. */
 tk_status tk_shape_attention_vjp(tk_infer *infer) {
     TK_TRY(check_attention(infer, infer->attrs, 3));
     for (int i = 0; i < 3; i++) output_like(infer, i, infer->inputs[i]);
-    return finish_outputs(infer, 3);
+    return tk_infer_outputs(infer, 3);
 }
 
 /* logits [..., C] (float), targets [...] (integer). */
@@ -278,9 +266,9 @@ tk_status tk_shape_cross_entropy(tk_infer *infer) {
     TK_TRY(check_cross_entropy(infer));
     const tk_node *logits = infer->inputs[0], *targets = infer->inputs[1];
     tk_dtype wide = logits->dtype == TK_FLOAT64 ? TK_FLOAT64 : TK_FLOAT32;
-    set_output(infer, 0, (tk_dtype)logits->dtype, targets->rank, targets->shape);
-    set_output(infer, 1, wide, targets->rank, targets->shape);
-    return finish_outputs(infer, 2);
+    tk_infer_output(infer, 0, (tk_dtype)logits->dtype, targets->rank, targets->shape);
+    tk_infer_output(infer, 1, wide, targets->rank, targets->shape);
+    return tk_infer_outputs(infer, 2);
 }
 
 /* Inputs: logits, targets, lse, dloss. */

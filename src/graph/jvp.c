@@ -57,15 +57,16 @@ static tk_node *bilinear(jvp *j, tk_node *node) {
     return sum;
 }
 
-/* The reverse rule for operand `i` alone, with a cotangent; the result is in j->grads[i]. */
-static tk_status reverse_rule(jvp *j, tk_node *node, uint32_t i, tk_node *cotangent) {
+/* The reverse rule for operand `i` alone, with a cotangent an output; the result is in j->grads[i].
+ */
+static tk_status reverse_rule(jvp *j, tk_node *node, uint32_t i, tk_node *const *cotangents) {
     memset(j->needed, 0, node->n_inputs * sizeof *j->needed);
     j->needed[i] = true;
     tk_vjp_rule v = {.b = j->b,
                      .node = node,
                      .inputs = node->inputs,
-                     .ct = cotangent,
-                     .cotangents = &cotangent,
+                     .ct = cotangents[0],
+                     .cotangents = cotangents,
                      .needed = j->needed,
                      .grads = j->grads};
     return tk_vjp_apply(&v, &j->flow);
@@ -74,16 +75,16 @@ static tk_status reverse_rule(jvp *j, tk_node *node, uint32_t i, tk_node *cotang
 static tk_status symmetric(jvp *j, tk_node *node, tk_node **out_tangent) {
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (!j->tangents[i]) continue;
-        TK_TRY(reverse_rule(j, node, i, j->tangents[i]));
+        TK_TRY(reverse_rule(j, node, i, &j->tangents[i]));
         *out_tangent = plus(j->b, *out_tangent, j->grads[i]);
     }
     return TK_OK;
 }
 
-static tk_status make_cotangent(jvp *j, const tk_node *node, tk_node **out_u) {
+static tk_status make_cotangent(jvp *j, tk_type type, tk_node **out_u) {
     if (!j->trace) TK_TRY(tk_trace_open(j->b->graph, &j->trace));
-    tk_attrs_placeholder attrs = {.dtype = node->dtype,
-                                  .shape = {node->shape, node->rank},
+    tk_attrs_placeholder attrs = {.dtype = type.dtype,
+                                  .shape = {type.shape, type.rank},
                                   .serial = (int64_t)tk_graph_serial(j->b->graph)};
     tk_node *u = tkb_node(j->b, TK_OP_placeholder, 0, NULL, &attrs);
     if (tk_node_is_error(u)) return tk_flow_error(u);
@@ -92,15 +93,34 @@ static tk_status make_cotangent(jvp *j, const tk_node *node, tk_node **out_u) {
     return TK_OK;
 }
 
-static tk_status transposed(jvp *j, tk_node *node, tk_node **out_tangent) {
-    tk_node *u, *part;
-    TK_TRY(make_cotangent(j, node, &u));
+/* Outputs that are no real or complex numbers have no tangent. `output[k]` is that of us[k]. */
+static tk_status make_cotangents(jvp *j, tk_node *node, tk_node **by_output, tk_node **us,
+                                 uint32_t *output, size_t *out_count) {
+    *out_count = 0;
+    for (uint32_t i = 0; i < node->n_outputs; i++) {
+        tk_type type = node->outputs ? node->outputs[i] : tk_node_type(node);
+        by_output[i] = NULL;
+        if (!tk_dtype_is_inexact(type.dtype)) continue;
+        TK_TRY(make_cotangent(j, type, &by_output[i]));
+        us[*out_count] = by_output[i];
+        output[(*out_count)++] = i;
+    }
+    return TK_OK;
+}
+
+static tk_status transposed(jvp *j, tk_node *node, tk_node **out_tangents) {
+    tk_node *by_output[TK_MAX_OUTPUTS], *us[TK_MAX_OUTPUTS], *parts[TK_MAX_OUTPUTS];
+    uint32_t output[TK_MAX_OUTPUTS];
+    size_t count;
+    assert(node->n_outputs <= TK_MAX_OUTPUTS);
+    TK_TRY(make_cotangents(j, node, by_output, us, output, &count));
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (!j->tangents[i]) continue;
-        TK_TRY(reverse_rule(j, node, i, u));
+        TK_TRY(reverse_rule(j, node, i, by_output));
         if (!j->grads[i]) continue;
-        TK_TRY(tk_vjp_inside(j->b, &j->flow, 1, &j->grads[i], &j->tangents[i], 1, &u, &part));
-        *out_tangent = plus(j->b, *out_tangent, part);
+        TK_TRY(tk_vjp_inside(j->b, &j->flow, 1, &j->grads[i], &j->tangents[i], count, us, parts));
+        for (size_t k = 0; k < count; k++)
+            out_tangents[output[k]] = plus(j->b, out_tangents[output[k]], parts[k]);
     }
     return TK_OK;
 }

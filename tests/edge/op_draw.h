@@ -62,4 +62,11 @@ void draw_fit_convolve(draw *d);
 void draw_fit_fft(draw *d);
 void draw_fit_stft(draw *d);
 
+/* op_fit_linalg.c */
+void draw_fit_matrix(draw *d);
+void draw_fit_cross(draw *d);
+void draw_fit_norm(draw *d);
+void draw_fit_hadamard(draw *d);
+void draw_fit_multivariate(draw *d);
+
 #endif

@@ -470,6 +470,27 @@ void draw_fit(draw *d) {
         {"rfftfreq", draw_fit_fft},
         {"stft", draw_fit_stft},
         {"istft", draw_fit_stft},
+        {"inv", draw_fit_matrix},
+        {"tri_inv", draw_fit_matrix},
+        {"solve", draw_fit_matrix},
+        {"solve_triangular", draw_fit_matrix},
+        {"cholesky", draw_fit_matrix},
+        {"cholesky_inv", draw_fit_matrix},
+        {"qr", draw_fit_matrix},
+        {"svd", draw_fit_matrix},
+        {"eigh", draw_fit_matrix},
+        {"eigvalsh", draw_fit_matrix},
+        {"eig", draw_fit_matrix},
+        {"eigvals", draw_fit_matrix},
+        {"lu", draw_fit_matrix},
+        {"lu_factor", draw_fit_matrix},
+        {"pinv", draw_fit_matrix},
+        {"det", draw_fit_matrix},
+        {"slogdet", draw_fit_matrix},
+        {"cross", draw_fit_cross},
+        {"norm", draw_fit_norm},
+        {"norm_nuclear", draw_fit_norm},
+        {"hadamard_transform", draw_fit_hadamard},
         {"reshape", fit_reshape},
         {"unflatten", fit_unflatten},
         {"broadcast_to", fit_broadcast},
@@ -522,4 +543,5 @@ void draw_fit(draw *d) {
     for (size_t i = 0; i < sizeof fits / sizeof fits[0]; i++)
         if (!strcmp(fits[i].name, d->row->name)) fits[i].fit(d);
     if (!strncmp(d->row->name, "random_", 7)) fit_random(d);
+    if (!strcmp(d->row->name, "random_multivariate_normal")) draw_fit_multivariate(d);
 }

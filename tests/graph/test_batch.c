@@ -167,13 +167,25 @@ static tk_shape with_axis(tk_shape shape, int axis) {
     return wide;
 }
 
+/* `a` with 5 on the diagonals of its last two axes, the batch axis (where there is one) apart. */
+static tk_array with_diagonal(tk_array a, int axis) {
+    if (axis != TK_UNMAPPED) a = tk_moveaxis(a, axis, 0);
+    int64_t rank = tk_array_rank(a), rows = tk_array_dim(a, (int)rank - 2);
+    tk_context *ctx = tk_array_context(a);
+    tk_array eye = tk_eye(ctx, rows, tk_array_dim(a, (int)rank - 1), 0, tk_array_dtype(a));
+    a = tk_add(a, tk_multiply(eye, tk_scalar(ctx, 5)));
+    return axis == TK_UNMAPPED ? a : tk_moveaxis(a, 0, axis);
+}
+
 /* Maps the arguments that `mask` names; argument i along an axis that moves with `turn`. */
-static void map_arguments(mapped *m, const op_operand *operands, unsigned mask, int turn) {
+static void map_arguments(mapped *m, const op_operand *operands, bool has_diagonal, unsigned mask,
+                          int turn) {
     for (size_t i = 0; i < m->n_args; i++) {
         tk_shape shape = operands[i].shape;
         m->axes[i] = mask >> i & 1 ? (turn + (int)i) % (int)(shape.count + 1) : TK_UNMAPPED;
         if (m->axes[i] != TK_UNMAPPED) shape = with_axis(shape, m->axes[i]);
         m->args[i] = random_array(m->f, &operands[i], shape);
+        if (i == 0 && has_diagonal) m->args[i] = with_diagonal(m->args[i], m->axes[i]);
     }
 }
 
@@ -213,7 +225,7 @@ static void check_case(const op_case *c, int turn) {
                     .self = (void *)(uintptr_t)c,
                     .n_args = (size_t)c->n_inputs,
                     .tolerance = tolerance_of(c)};
-        map_arguments(&m, c->inputs, mask, turn);
+        map_arguments(&m, c->inputs, c->has_diagonal, mask, turn);
         bool ok = matches_loop(&m);
         if (!ok)
             print_error("%s, first operand %s, operands %x, turn %d\n", tk_op_name(c->op),
@@ -249,7 +261,7 @@ static void check_function(int row, int index, unsigned mask) {
                     .n_args = s.n_inputs,
                     .tolerance = sample_tolerance(row)};
         for (size_t i = 0; i < s.n_inputs; i++) operands[i] = operand_like(s.inputs[i], TK_FLOAT32);
-        map_arguments(&m, operands, mask, index + (int)mask);
+        map_arguments(&m, operands, s.has_diagonal, mask, index + (int)mask);
         bool ok = matches_loop(&m);
         if (!ok) print_error("%s, sample %d, operands %x\n", s.name, index, mask);
         assert_true(ok);
@@ -364,7 +376,7 @@ static void gradients_of_layers_match_a_loop(void **state) {
                         .self = &call,
                         .n_args = layers[i].n_args,
                         .tolerance = TK_TOL_SUM};
-            map_arguments(&m, layers[i].operands, mask, (int)mask);
+            map_arguments(&m, layers[i].operands, false, mask, (int)mask);
             bool ok = matches_loop(&m);
             if (!ok) print_error("gradient of %s, operands %x\n", layers[i].name, mask);
             assert_true(ok);

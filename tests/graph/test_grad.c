@@ -290,7 +290,8 @@ static void check_operands(problem *p) {
 }
 
 static bool has_several_results(int row) {
-    return row == TK_OP_attention || row == TK_OP_cross_entropy_fused;
+    return row == TK_OP_attention || row == TK_OP_cross_entropy_fused || row == TK_OP_qr_thin ||
+           row == TK_OP_svd_thin || row == TK_OP_eigh_lower || row == TK_OP_slogdet_matrix;
 }
 
 /* Whether results may depend smoothly on operands, so that there is something to check. */
@@ -307,7 +308,7 @@ static bool is_differentiable(int row) {
 static void check_row(int row, tk_dtype dtype) {
     tk_context *context = make_context();
     for (int index = 0; index < sample_count(row); index++) {
-        for (size_t n_results = has_several_results(row) ? 1 : 2; n_results <= 2; n_results++) {
+        for (size_t n_results = has_several_results(row) ? 1 : 3; n_results <= 3; n_results++) {
             tk_scope scope = tk_scope_open(context);
             problem p = {.context = context, .index = index, .n_results = n_results};
             if (sample_make(context, row, index, dtype, &p.s) && !p.s.is_derived)

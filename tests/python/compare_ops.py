@@ -14,6 +14,7 @@ import json
 
 import numpy as np
 
+import op_linalg
 import op_makes
 import op_math
 import op_more
@@ -21,7 +22,7 @@ import op_moves
 import op_signal
 from op_values import HUGE, NP, OPS, Refuse, Value, agrees, from_memory
 
-REFERENCES = (op_makes, op_math, op_more, op_moves, op_signal)  # each enters its functions into OPS
+REFERENCES = (op_makes, op_math, op_more, op_moves, op_signal, op_linalg)  # each enters its functions into OPS
 SIZES = {"shape", "reps", "repeats", "num", "n", "m", "low", "high", "sections", "num_samples",
          "slice_sizes", "start", "stop", "step"}
 

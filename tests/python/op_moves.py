@@ -434,6 +434,7 @@ def scatter_nd(a, updates, indices, axes, mode):
         raise Refuse("updates")
     at = raw_indices(indices, [a.shape[i] for i in axes], shape)
     data, bad, size = a.data.copy(), False, np.abs(a.data)
+    grown = np.maximum(size, 1)  # infinity times a later zero: the order of overflow decides
     for where_ in np.ndindex(*shape):
         first = [0] * a.rank
         fits = True
@@ -446,6 +447,9 @@ def scatter_nd(a, updates, indices, axes, mode):
             with np.errstate(all="ignore"):
                 data[box] = MODES[mode](data[box], new[where_])
                 size[box] = size[box] + np.abs(new[where_])
+                grown[box] = grown[box] * np.maximum(np.abs(new[where_]), 1)
+    if kind(a.dtype) >= 3 and mode == 4 and not np.all(grown < LARGEST[a.dtype] / 4):
+        return None
     loose = kind(a.dtype) >= 3 and mode in (1, 4)
     magnitude = (("sum", size, 64) if mode == 1 else ("prod", 64)) if loose else None
     return faulty(Value(a.dtype, data, magnitude=magnitude), bad and new.size > 0)

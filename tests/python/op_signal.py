@@ -206,7 +206,7 @@ def stft(a, n_fft, hop, window, center, pad_mode, norm, onesided):
         return None
     if data.shape[-1] + 2 * margin < n_fft:
         raise Refuse("short")
-    if not np.all(np.isfinite(data)) or not np.all(np.isfinite(window)) or np.max(np.abs(data), initial=0) > 1e15:
+    if not np.all(np.isfinite(data)) or not np.all(np.isfinite(window)) or max(np.max(np.abs(data), initial=0), np.max(np.abs(window), initial=0)) > 1e15:
         return None
     data = np.pad(data, [(0, 0)] * (a.rank - 1) + [(margin, margin)], mode=pad_mode)
     starts = range(0, data.shape[-1] - n_fft + 1, hop)
@@ -229,7 +229,7 @@ def istft(a, n_fft, hop, window, center, norm, onesided, length):
         return None
     window = window_of(window, n_fft)
     data = cast(a, "complex64").data
-    if not np.all(np.isfinite(data)) or not np.all(np.isfinite(window)) or np.max(np.abs(data), initial=0) > 1e15:
+    if not np.all(np.isfinite(data)) or not np.all(np.isfinite(window)) or max(np.max(np.abs(data), initial=0), np.max(np.abs(window), initial=0)) > 1e15:
         return None
     turned = np.swapaxes(data, -1, -2)
     frames = np.fft.irfft(turned, n_fft, norm=norm) if onesided else np.fft.ifft(turned, n_fft, norm=norm).real

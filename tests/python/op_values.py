@@ -318,6 +318,8 @@ def compare_special(got, value):
             whole = np.abs(got / rule[1] - np.rint(got / rule[1])) <= 4 * eps * np.abs(got / rule[1])
         over = np.isinf(got) & (got * value.data > 0) & (np.abs(value.data) + rule[1] > LARGEST[value.dtype])
         return bool(np.all(same_number(got, value.data) | near & whole | over))
+    if rule[0] == "holds":
+        return rule[1](got)
     if rule[0] == "range":
         return bool(np.all((got >= rule[1]) & (got <= rule[2]) | np.isnan(got)))
     if rule[0] == "unordered":

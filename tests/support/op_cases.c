@@ -38,8 +38,11 @@ static void add_case(tk_context *context, tk_op op, int index, tk_dtype dtype) {
     if (table.count == MOST_CASES) return;
     sample *s = &table.samples[table.count];
     if (!sample_make(context, op, index, dtype, s)) return;
-    op_case c = {
-        .op = op, .n_inputs = (int)s->n_inputs, .attrs = s->attrs, .derived = s->is_derived};
+    op_case c = {.op = op,
+                 .n_inputs = (int)s->n_inputs,
+                 .attrs = s->attrs,
+                 .derived = s->is_derived,
+                 .has_diagonal = s->has_diagonal};
     for (size_t i = 0; i < s->n_inputs; i++) c.inputs[i] = operand_like(s->inputs[i], dtype);
     table.cases[table.count++] = c;
 }

@@ -20,6 +20,7 @@ typedef struct op_case {
     op_operand inputs[OP_CASE_INPUTS];
     const void *attrs;
     bool derived; /* the operands' values must fit each other: types only */
+    bool has_diagonal; /* operand 0 is matrices that need a heavy one */
 } op_case;
 
 /* What an operand of a sample asks for. Integers that are not of the dtype that the sample was free

@@ -9,7 +9,18 @@
 
 #include "support/sample_maker.h"
 
-typedef enum kind { END, FREE, FLOAT32S, INDICES, TRUTHS, RANDOM_KEY, ABSENT, MEMBERS } kind;
+typedef enum kind {
+    END,
+    FREE,
+    FLOAT32S,
+    INDICES,
+    TRUTHS,
+    RANDOM_KEY,
+    ABSENT,
+    MEMBERS,
+    MATRIX,
+    ONE_TRIANGLE /* a matrix whose derivative no difference of all its elements shows */
+} kind;
 
 typedef struct operand {
     kind kind;
@@ -37,6 +48,8 @@ typedef struct entry {
 #define SINGLE(...) OPERAND(FLOAT32S, POSITIVE, 0, __VA_ARGS__)
 #define AT(limit, ...) OPERAND(INDICES, ANY, limit, __VA_ARGS__)
 #define BITS(...) OPERAND(TRUTHS, ANY, 0, __VA_ARGS__)
+#define MAT(...) OPERAND(MATRIX, ANY, 0, __VA_ARGS__)
+#define TRI(...) OPERAND(ONE_TRIANGLE, ANY, 0, __VA_ARGS__)
 #define KEY OPERAND(RANDOM_KEY, ANY, 0, 2)
 #define LIST(n) OPERAND(MEMBERS, ANY, n, 0)
 #define NO OPERAND(ABSENT, ANY, 0, 0)
@@ -151,6 +164,42 @@ static const entry entries[] = {
     {"stft", {X(2, 9), POS(4)}, {N(4), N(2), YES, TEXT("reflect"), TEXT("backward"), YES}},
     {"stft", {X(11), NO}, {N(5), N(3), NOT, TEXT("constant"), TEXT("ortho"), NOT}},
     {"istft", {X(2, 3, 4), POS(4)}, {N(4), N(2), YES, TEXT("backward"), YES, N(-1)}},
+
+    {"inv", {MAT(2, 3, 3)}, {NONE}},
+    {"tri_inv", {MAT(2, 3, 3)}, {YES}},
+    {"tri_inv", {MAT(3, 3)}, {NOT}},
+    {"solve", {MAT(2, 3, 3), X(3)}, {NONE}},
+    {"solve", {MAT(3, 3), X(2, 3, 2)}, {NONE}},
+    {"solve_triangular", {MAT(2, 3, 3), X(3, 2)}, {YES}},
+    {"solve_triangular", {MAT(3, 3), X(3)}, {NOT}},
+    {"cholesky", {TRI(2, 3, 3)}, {NOT}},
+    {"cholesky", {TRI(3, 3)}, {YES}},
+    {"cholesky_inv", {MAT(2, 3, 3)}, {NOT}},
+    {"cholesky_inv", {MAT(3, 3)}, {YES}},
+    {"qr", {MAT(2, 4, 3)}, {NONE}},
+    {"qr", {MAT(3, 4)}, {NONE}},
+    {"svd", {MAT(2, 3, 3)}, {YES}},
+    {"svd", {TRI(4, 3)}, {YES}},
+    {"svd", {MAT(3, 4)}, {NOT}},
+    {"eigh", {TRI(2, 3, 3)}, {NOT}},
+    {"eigvalsh", {TRI(2, 3, 3)}, {YES}},
+    {"eig", {TRI(2, 3, 3)}, {NONE}},
+    {"eigvals", {TRI(3, 3)}, {NONE}},
+    {"lu", {TRI(2, 4, 3)}, {NONE}},
+    {"lu_factor", {TRI(3, 4)}, {NONE}},
+    {"pinv", {MAT(2, 4, 3)}, {NONE}},
+    {"det", {MAT(2, 3, 3)}, {NONE}},
+    {"slogdet", {MAT(2, 3, 3)}, {NONE}},
+    {"cross", {X(2, 3), X(3)}, {N(-1)}},
+    {"cross", {X(2, 4), X(3, 4)}, {N(0)}},
+    {"norm", {X(2, 3, 4)}, {R(0.0 / 0.0), ALL, NOT}},
+    {"norm", {OFF(3, 4)}, {R(3), AXES(0), YES}},
+    {"norm", {MAT(3, 4)}, {R(2), ALL, NOT}},
+    {"norm", {POS(2, 3)}, {R(1), AXES(1, 0), NOT}},
+    {"norm_nuclear", {MAT(2, 3, 4)}, {AXES(1, 2), YES}},
+    {"hadamard_transform", {X(2, 12)}, {R(0.0 / 0.0)}},
+    {"hadamard_transform", {X(3, 8)}, {R(0.5)}},
+    {"random_multivariate_normal", {X(3), MAT(3, 3), KEY}, {AXES(2), TYPE(TK_FLOAT32)}},
 
     {"reshape", {X(2, 3, 4)}, {AXES(4, -1)}},
     {"flatten", {X(2, 3, 4, 2)}, {N(1), N(-2)}},
@@ -292,6 +341,13 @@ static void make_operand(maker *m, const operand *o) {
     switch (o->kind) {
     case FREE:
         input(m, o->shape, o->domain);
+        break;
+    case ONE_TRIANGLE:
+        m->s->is_derived = true;
+        input_matrix(m, o->shape);
+        break;
+    case MATRIX:
+        input_matrix(m, o->shape);
         break;
     case FLOAT32S:
         input_as(m, TK_FLOAT32, o->shape, o->domain);

@@ -74,6 +74,19 @@ void input_as(maker *m, tk_dtype dtype, tk_shape shape, domain domain) {
     m->dtype = before;
 }
 
+void input_matrix(maker *m, tk_shape shape) {
+    double values[64];
+    int64_t columns = shape.items[shape.count - 1], rows = shape.items[shape.count - 2];
+    assert(size_of(shape) <= 64);
+    for (int64_t i = 0; i < size_of(shape); i++) {
+        int64_t row = i / columns % rows, column = i % columns;
+        values[i] = 0.25 * draw(m, ANY) + (row == column ? 2 + 1.5 * (double)row : 0);
+    }
+    tk_dtype dtype = m->dtype == TK_FLOAT64 ? TK_FLOAT64 : TK_FLOAT32;
+    m->s->has_diagonal |= m->s->n_inputs == 0;
+    input_array(m, tk_astype(tk_from_data(m->context, values, shape, TK_FLOAT64), dtype));
+}
+
 void input_indices(maker *m, tk_shape shape, const int32_t *values) {
     input_array(m, tk_from_data(m->context, values, shape, TK_INT32));
 }

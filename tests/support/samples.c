@@ -112,6 +112,25 @@ static void make_conv(maker *m) {
                                            .flip = all[i].flip};
 }
 
+static void make_square(maker *m) { input_matrix(m, TK_SHAPE(2, 3, 3)); }
+
+static void make_any_matrix(maker *m) {
+    input_matrix(m, TK_SHAPE(2, m->index == 1 ? 4 : 3, m->index == 2 ? 4 : 3));
+}
+
+/* Without a derivative that a difference would show. */
+static void make_derived_matrix(maker *m) {
+    input_matrix(m, m->s->op == TK_OP_complement ? TK_SHAPE(2, 4, 3) : TK_SHAPE(2, 3, 3));
+    m->s->is_derived = true;
+}
+
+static void make_system(maker *m) {
+    input_matrix(m, TK_SHAPE(2, 3, 3));
+    input_as(m, m->dtype == TK_FLOAT64 ? TK_FLOAT64 : TK_FLOAT32, TK_SHAPE(2, 3, 2), ANY);
+    if (m->s->op == TK_OP_solve_triangle)
+        m->s->record.of_triangle = (tk_attrs_triangle){.upper = m->index};
+}
+
 static const int64_t fft_lengths[] = {5, 4, 1};
 
 static void make_fft(maker *m) {
@@ -394,6 +413,22 @@ static const generator own[] = {
     {TK_OP_scan_logsumexp, 8, make_scan},
     {TK_OP_product, 3, make_product},
     {TK_OP_conv_general, 5, make_conv},
+    {TK_OP_inverse, 1, make_square},
+    {TK_OP_solve_square, 1, make_system},
+    {TK_OP_solve_triangle, 2, make_system},
+    {TK_OP_cholesky_lower, 1, make_square},
+    {TK_OP_qr_thin, 3, make_any_matrix},
+    {TK_OP_svd_thin, 3, make_any_matrix},
+    {TK_OP_svd_values, 3, make_any_matrix},
+    {TK_OP_eigh_lower, 1, make_square},
+    {TK_OP_eigvalsh_lower, 1, make_square},
+    {TK_OP_pinv_matrix, 3, make_any_matrix},
+    {TK_OP_complement, 1, make_derived_matrix},
+    {TK_OP_eig_general, 1, make_derived_matrix},
+    {TK_OP_eigvals_general, 1, make_derived_matrix},
+    {TK_OP_lu_packed, 1, make_derived_matrix},
+    {TK_OP_det_matrix, 1, make_square},
+    {TK_OP_slogdet_matrix, 1, make_square},
     {TK_OP_fft_axis, 6, make_fft},
     {TK_OP_rfft_axis, 6, make_fft},
     {TK_OP_irfft_axis, 6, make_irfft},

@@ -25,6 +25,7 @@ typedef struct sample {
     tk_op op;               /* of a primitive */
     const op_row *function; /* NULL for a primitive */
     bool is_derived;        /* operands fit each other: one alone must not change */
+    bool has_diagonal;      /* operand 0 is matrices with a heavy diagonal */
     size_t n_inputs;
     tk_array inputs[SAMPLE_INPUTS]; /* of the scope that is open */
     const void *attrs;              /* NULL where the op has none */
