@@ -205,7 +205,7 @@ class Once:
     """A value that the first of many threads makes."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.made = False
         self.value: Any = None
 
