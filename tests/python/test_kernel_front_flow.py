@@ -510,6 +510,48 @@ def unrolled_by_index(a, b):
     return total
 
 
+def appended_on_both_paths(a, b):
+    xs = []
+    if a > b:
+        xs.append(1)
+        xs.append(a)
+    else:
+        xs.append(2)
+        xs.append(b)
+    return xs[0] * 100 + xs[1]
+
+
+def list_changed_in_loop(a, b):
+    xs = [a, b]
+    for _ in range(b):
+        xs.append(xs.pop(0) + 1)
+    return xs[0] * 100 + xs[1]
+
+
+def rebound_inside(a, b):
+    total = a
+
+    def bump(x):
+        nonlocal total
+        total = total + x
+        return total
+
+    last = 0
+    for i in range(b):
+        last = bump(i)
+    if a > b:
+        bump(100)
+    return total * 7 + last
+
+
+def flag(a, b):
+    found = False
+    for i in range(a):
+        if i == b:
+            found = True
+    return 1 if found else 0
+
+
 def wide(a, b):
     big = Int64(a) * 1000003
     for _ in range(b):
@@ -526,6 +568,7 @@ CASES = [
     for_inside_while, and_or_not, and_three, and_or_values, mixed_static_and, comparison_chain, ternary,
     ternary_nested, ternary_static, ternary_divides, min_max, augmented, closure, lambda_, global_read, walrus,
     comprehension, deletes, with_statement, try_statement, early_static_return, unrolled_by_index,
+    appended_on_both_paths, list_changed_in_loop, rebound_inside, flag,
 ]  # fmt: skip
 
 A = numpy.array(
@@ -771,15 +814,48 @@ def range_down(a):
 def escapes(a):
     kept = []
     for i in range(a):
-        kept.append(i + 1)
+        list.append(kept, i + 1)
     return kept[0] * 2  # here
 
 
 def escapes_from_if(a):
     kept = {}
     if a > 0:
-        kept.update(x=a * 3)
+        dict.update(kept, x=a * 3)
     return kept["x"] + 1  # here
+
+
+def appended_in_loop(a):
+    kept = []
+    for i in range(a):  # here
+        kept.append(i + 1)
+    return kept[0]
+
+
+class Box:
+    value = 0
+
+
+def attribute_in_loop(a):
+    box = Box()
+    box.value = 1
+    for _ in range(a):
+        box.value = box.value + 1  # here
+    return box.value
+
+
+def attribute_in_if(a):
+    box = Box()
+    if a > 0:
+        box.value += 1  # here
+    return box.value
+
+
+def appended_on_one_path(a):
+    xs = []
+    if a > 0:  # here
+        xs.append(1)
+    return len(xs)
 
 
 def walrus_in_and(a):
@@ -858,6 +934,10 @@ FAULTS = [
     (range_down, "range with step -1"),
     (escapes, "a value made inside the for on line", "used outside of it"),
     (escapes_from_if, "a value made inside the if on line"),
+    (appended_in_loop, "kept is [] before the for on line", "[Int32] after its body"),
+    (attribute_in_loop, "assignment to an attribute inside the for", "use a name"),
+    (attribute_in_if, "assignment to an attribute inside the if"),
+    (appended_on_one_path, "xs is [the Python value 1] where", "[] where it does not"),
     (walrus_in_and, "c := is inside an `and`"),
     (generator, "generators cannot be captured"),
     (ternary_types, "`if else` gives Float32 or Int64"),

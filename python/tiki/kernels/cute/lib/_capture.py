@@ -140,11 +140,24 @@ def _bound(tree: Any) -> set[str]:
 
 
 def _stores(tree: Any) -> set[str]:
-    """Names that a piece of a function binds, or changes by assignment to their elements."""
-    bases = {
-        _base(node) for node in _nodes(tree) if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-    }
-    return _bound(tree) | {name for name in bases if name}
+    """Names that a piece of a function binds, or whose objects it may change: by assignment to elements, by methods
+    (`xs.append(x)`), or in a function inside that rebinds them."""
+    names = _bound(tree)
+    for node in _nodes(tree):
+        base: str | None = None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            base = _base(node)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            base = _base(node.func.value)
+        if base:
+            names.add(base)
+    return names
+
+
+def _rebound_inside(tree: ast.FunctionDef) -> set[str]:
+    """Names that functions inside a function rebind: any call may."""
+    found = [node for part in tree.body for node in ast.walk(part) if isinstance(node, ast.Nonlocal)]
+    return {name for node in found for name in node.names}
 
 
 def _loads(tree: Any) -> set[str]:
@@ -313,6 +326,7 @@ class _Function(ast.NodeTransformer):
         self.checked: set[str] = set() if outer is None else set(outer.checked)
         self.locals: set[str] = set()
         self.outside: set[str] = set()  # global and nonlocal names
+        self.rebound: set[str] = set()  # names that functions inside rebind
         self.scopes: list[tuple[str, bool]] = []  # enclosing statements: the name of their object, whether a loop
 
     def refuse(self, node: Any, message: str) -> KernelError:
@@ -322,7 +336,8 @@ class _Function(ast.NodeTransformer):
         declared = [node for node in _nodes(tree.body) if isinstance(node, (ast.Global, ast.Nonlocal))]
         self.outside = {name for node in declared for name in node.names}
         parameters = _parameters(tree.args)
-        self.locals = (_stores(tree.body) & _bound(tree.body) | parameters) - self.outside
+        self.locals = (_bound(tree.body) | parameters) - self.outside
+        self.rebound = _rebound_inside(tree) & self.locals
         always = _captured(tree) | self.outside
         _Liveness(always).block(tree.body, set(always))
         risky = self.risky(tree) & self.locals
@@ -337,7 +352,7 @@ class _Function(ast.NodeTransformer):
 
     def risky(self, tree: ast.FunctionDef) -> set[str]:
         """Names that control flow binds, so that they may be missing afterwards."""
-        names: set[str] = set()
+        names = set(self.rebound)
         for node in _nodes(tree.body):
             if isinstance(node, (ast.If, ast.While, ast.For)):
                 names |= _stores([*node.body, *node.orelse])
@@ -371,7 +386,7 @@ class _Function(ast.NodeTransformer):
 
     def visit_If(self, node: Any) -> list[ast.stmt]:
         name = self.fresh()
-        names = sorted(_stores([*node.body, *node.orelse]) & self.locals)
+        names = sorted(_stores([*node.body, *node.orelse]) & self.locals | self.rebound)
         live = [one for one in names if one in node.tk_out]
         begin = ast.Assign(
             targets=[ast.Name(id=name, ctx=ast.Store())],
@@ -396,7 +411,7 @@ class _Function(ast.NodeTransformer):
     def changed(self, node: Any, names: list[str]) -> ast.expr:
         """Of names, those whose elements are assigned but which are not bound anew: of these, lists and dictionaries
         are carried, and storage is not."""
-        return _words([name for name in names if name not in _bound(node.body)])
+        return _words([name for name in names if name not in _bound(node.body) | self.rebound])
 
     def outer_stores(self, node: Any) -> ast.expr:
         parts = [*node.body, *node.orelse]
@@ -408,7 +423,7 @@ class _Function(ast.NodeTransformer):
 
     def visit_For(self, node: Any) -> list[ast.stmt]:
         name = self.fresh()
-        stored = _stores(node.body) & self.locals
+        stored = _stores(node.body) & self.locals | self.rebound
         targets = _stores(node.target)
         names = sorted((stored | targets & self.locals) & node.tk_head)
         begin = ast.Assign(
@@ -441,7 +456,7 @@ class _Function(ast.NodeTransformer):
 
     def visit_While(self, node: Any) -> list[ast.stmt]:
         name = self.fresh()
-        names = sorted(_stores(node.body) & self.locals & node.tk_head)
+        names = sorted((_stores(node.body) & self.locals | self.rebound) & node.tk_head)
         begin = ast.Assign(
             targets=[ast.Name(id=name, ctx=ast.Store())],
             value=_call("While", _words(names), self.changed(node, names), self.outer_stores(node)),
@@ -484,6 +499,8 @@ class _Function(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> Any:
         node.value = self.visit(node.value)
         node.targets = [self.visit(target) for target in node.targets]
+        if self.scopes and any(isinstance(target, ast.Attribute) for target in node.targets):
+            return self.leaving("assignment to an attribute", node, self.scopes)
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             named = _call("named", ast.Constant(value=node.targets[0].id), node.value)
             node.value = _at(named, node.value)
@@ -500,7 +517,8 @@ class _Function(ast.NodeTransformer):
         node.value = self.visit(node.value)
         if not isinstance(node.target, ast.Name):
             node.target = self.visit(node.target)
-            return node
+            attribute = isinstance(node.target, ast.Attribute)
+            return self.leaving("assignment to an attribute", node, self.scopes) if attribute else node
         name = node.target.id
         read = ast.Name(id=name, ctx=ast.Load())
         made: list[ast.stmt] = [

@@ -230,13 +230,16 @@ class Scope:
 
 
 def leaving(word: str, scopes: tuple[Scope, ...]) -> None:
-    """return, break and continue leave statements: only those of plain values can be left."""
+    """What a statement of plain values may hold and one of the device may not: return, break, continue (which leave
+    it), and assignments to attributes (which nothing carries)."""
     for scope in reversed(scopes):
         if scope.dynamic:
+            hint = "put what follows under the opposite condition, or carry a Boolean"
+            if word not in ("return", "break", "continue"):
+                hint = "use a name, which is carried"
             raise fail(
                 f"{word} inside the {scope.word} on line {scope.line}, which the device decides, cannot be captured: "
-                f"put "
-                "what follows under the opposite condition, or carry a Boolean"
+                f"{hint}"
             )
 
 
