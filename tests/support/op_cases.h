@@ -19,7 +19,7 @@ typedef struct op_case {
     int n_inputs;
     op_operand inputs[OP_CASE_INPUTS];
     const void *attrs;
-    bool derived; /* the operands' values must fit each other: types only */
+    bool derived;      /* the operands' values must fit each other: types only */
     bool has_diagonal; /* operand 0 is matrices that need a heavy one */
 } op_case;
 

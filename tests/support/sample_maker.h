@@ -24,8 +24,8 @@ void input_indices(maker *m, tk_shape shape, const int32_t *values);
 void input_bools(maker *m, tk_shape shape, const char *bits); /* "0110": one digit an element */
 void input_array(maker *m, tk_array array);
 
-/* Matrices that are far from singular and whose eigenvalues and singular values are apart. Real: the
- * choice of complex vectors is nobody's function. */
+/* Matrices that are far from singular and whose eigenvalues and singular values are apart. Real:
+ * the choice of complex vectors is nobody's function. */
 void input_matrix(maker *m, tk_shape shape);
 
 /* The domain that a word of the sample column names; ANY for others. */
