@@ -85,7 +85,7 @@ endforeach()
 # Random calls of every op: here they must not crash; tests/python compares their values.
 if(NOT TIKI_SANITIZE MATCHES "thread")
   add_executable(op_calls tests/edge/op_calls.c tests/edge/op_draw.c tests/edge/op_fit.c
-                 tests/edge/op_fit_signal.c tests/edge/op_fit_linalg.c)
+                 tests/edge/op_fit_signal.c tests/edge/op_fit_linalg.c tests/edge/op_fit_quant.c)
   set_target_properties(op_calls PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_link_libraries(op_calls PRIVATE tiki_test_helpers tiki_test_support)
   tiki_add_test(edge.op_calls LABELS edge fast COMMAND $<TARGET_FILE:op_calls> --calls 40000)

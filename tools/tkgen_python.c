@@ -151,6 +151,13 @@ static const function *find_function(const char *module, const char *name) {
 
 /* ---- sources ---- */
 
+/* "float32" as TK_FLOAT32 */
+static void put_dtype(FILE *out, const char *name) {
+    fputs("TK_", out);
+    for (; *name; name++) fputc(*name >= 'a' && *name <= 'z' ? *name - 'a' + 'A' : *name, out);
+    fputs(", NULL", out);
+}
+
 static void put_fallback(FILE *out, const param *p) {
     const char *given = p->fallback;
     if (!strcmp(p->type->kind, "TEXT"))
@@ -160,7 +167,7 @@ static void put_fallback(FILE *out, const param *p) {
     else if (!strcmp(given, "True") || !strcmp(given, "False"))
         fprintf(out, "%d, NULL", !strcmp(given, "True"));
     else if (!strcmp(p->type->kind, "DTYPE"))
-        fprintf(out, "%s, NULL", !strcmp(given, "float32") ? "TK_FLOAT32" : "TK_INT32");
+        put_dtype(out, given);
     else
         fprintf(out, "%s, NULL", strcmp(given, "()") ? given : "0");
 }

@@ -99,6 +99,7 @@ static inline tk_array tkpy_flat(tk_array a, int64_t axis) {
     return axis == TKPY_NONE ? tk_flatten(a, 0, -1) : a;
 }
 static inline int64_t tkpy_axis(int64_t axis) { return axis == TKPY_NONE ? 0 : axis; }
+static inline int64_t tkpy_or_zero(int64_t number) { return number == TKPY_NONE ? 0 : number; }
 static inline tk_axes tkpy_one_axis(int64_t axis) {
     return axis == TKPY_NONE ? TK_ALL_AXES : TK_AXES(axis);
 }

@@ -152,6 +152,7 @@ static tk_status dispatch(tk_plan *plan, tk_entry *entry) {
     case TK_OP_placeholder:
     case TK_OP_stop_gradient:
     case TK_OP_barrier:
+    case TK_OP_straight_through:
         return alias_operand(plan, entry, 0, (tk_storage **)&entry->storage);
     default:
         break;

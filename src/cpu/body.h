@@ -44,6 +44,15 @@ tk_status tk_body_eigh(const tk_body_call *call);
 tk_status tk_body_eig(const tk_body_call *call);
 
 tk_status tk_body_fft(const tk_body_call *call); /* fft, rfft, irfft of one axis */
+tk_status tk_body_gather_product(const tk_body_call *call);
+tk_status tk_body_segment_product(const tk_body_call *call);
+tk_status tk_body_quantized_product(const tk_body_call *call);
+
+/* Quantisation. */
+tk_status tk_body_fp8_encode(const tk_body_call *call);
+tk_status tk_body_fp8_decode(const tk_body_call *call);
+tk_status tk_body_quantize(const tk_body_call *call);
+tk_status tk_body_dequantize(const tk_body_call *call);
 
 /* Boxes and indices. */
 tk_status tk_body_join(const tk_body_call *call);

@@ -5,5 +5,6 @@
 #define TK_VEC_TABLE_NAME "avx2"
 #include "cpu/vec_body.inc"
 #include "cpu/vec_body_convert.inc"
+#include "cpu/vec_body_quant.inc"
 #include "cpu/vec_body_reduce.inc"
 #include "cpu/vec_body_table.inc"

@@ -67,6 +67,12 @@ typedef struct tk_vec_table {
     /* out[r] = dot of q and row r of x. */
     void (*dot_rows)(const float *q, const float *x, int64_t stride, int64_t rows, int64_t count,
                      float *out);
+    /* Codes (graph/quant.h) of one group to floats: scale * value + bias. `count` is a multiple
+     * of 16; up to three bytes past the codes are read. */
+    void (*unpack_affine)(const uint8_t *codes, int64_t bits, float scale, float bias, float *out,
+                          int64_t count);
+    void (*unpack_fp4)(const uint8_t *codes, float scale, float *out, int64_t count);
+    void (*unpack_fp8)(const uint8_t *codes, float scale, float *out, int64_t count);
     /* Index of the first element equal to `value`, or of the first NaN if value is NaN; -1: none.
      */
     int64_t (*find_f32)(const float *x, float value, int64_t count);

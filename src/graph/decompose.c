@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "graph/decompose_quant.h"
 #include "graph/vjp_rules.h"
 
 static tk_dtype wide_dtype(const tk_node *node) {
@@ -312,6 +313,12 @@ tk_status tkb_decompose(tk_builder *b, const tk_node *node, tk_node *const *inpu
         return TK_OK;
     case TK_OP_cross_entropy_vjp:
         out_outputs[0] = cross_entropy_vjp(b, inputs);
+        return TK_OK;
+    case TK_OP_quantize_groups:
+        tkb_quantize_apart(b, node, inputs, out_outputs);
+        return TK_OK;
+    case TK_OP_segment_product:
+        out_outputs[0] = tkb_segments_apart(b, inputs[0], inputs[1], inputs[2]);
         return TK_OK;
     default:
         break;

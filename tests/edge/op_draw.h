@@ -55,6 +55,7 @@ int draw_find(const draw *d, const char *name);
 
 /* Makes the arguments of an op that ties them together agree; false: leave them as drawn. */
 void draw_fit(draw *d);
+void draw_fit_quant(draw *d); /* the part of it for op_fit_quant.c */
 
 /* op_fit_signal.c */
 void draw_fit_conv(draw *d);

@@ -544,4 +544,5 @@ void draw_fit(draw *d) {
         if (!strcmp(fits[i].name, d->row->name)) fits[i].fit(d);
     if (!strncmp(d->row->name, "random_", 7)) fit_random(d);
     if (!strcmp(d->row->name, "random_multivariate_normal")) draw_fit_multivariate(d);
+    draw_fit_quant(d);
 }

@@ -294,15 +294,25 @@ static bool has_several_results(int row) {
            row == TK_OP_svd_thin || row == TK_OP_eigh_lower || row == TK_OP_slogdet_matrix;
 }
 
+/* Functions whose derivatives are none of their values': of bits, or as if nothing were rounded. */
+static bool is_beside_its_values(const char *name) {
+    static const char *const names[] = {"view", "to_fp8", "from_fp8", "qqmm", "gather_qqmm"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], name)) return true;
+    return false;
+}
+
 /* Whether results may depend smoothly on operands, so that there is something to check. */
 static bool is_differentiable(int row) {
     if (!sample_declared(row)) return false;
-    if (row >= TK_OP_COUNT) return strcmp(sample_name(row), "view") != 0; /* of bits, as bitcast */
+    if (row >= TK_OP_COUNT) return !is_beside_its_values(sample_name(row));
     tk_op op = (tk_op)row;
     const tk_op_info *info = tk_op_of(op);
+    if (op == TK_OP_dequantize_groups) return true; /* by its scales */
     return info->accept != TK_ACCEPT_INT && info->accept != TK_ACCEPT_BITS &&
            info->accept != TK_ACCEPT_BOOL && info->result != TK_RESULT_BOOL &&
-           info->result != TK_RESULT_UINT32 && op != TK_OP_bitcast && op != TK_OP_stop_gradient;
+           info->result != TK_RESULT_UINT32 && op != TK_OP_bitcast && op != TK_OP_stop_gradient &&
+           op != TK_OP_fp8_encode;
 }
 
 static void check_row(int row, tk_dtype dtype) {

@@ -19,10 +19,12 @@ import op_makes
 import op_math
 import op_more
 import op_moves
+import op_quant
 import op_signal
 from op_values import HUGE, NP, OPS, Refuse, Value, agrees, from_memory
 
-REFERENCES = (op_makes, op_math, op_more, op_moves, op_signal, op_linalg)  # each enters its functions into OPS
+# Each enters its functions into OPS.
+REFERENCES = (op_makes, op_math, op_more, op_moves, op_quant, op_signal, op_linalg)
 SIZES = {"shape", "reps", "repeats", "num", "n", "m", "low", "high", "sections", "num_samples",
          "slice_sizes", "start", "stop", "step"}
 

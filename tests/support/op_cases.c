@@ -20,7 +20,8 @@ static bool is_wanted(tk_op op, int index, tk_dtype dtype) {
         op == TK_OP_stop_gradient || (info->lower == TK_LOWER_EWISE && op != TK_OP_astype);
     if (is_elementwise) return index == 0;
     if (info->accept == TK_ACCEPT_BOOL) return dtype == TK_BOOL;
-    if (info->accept == TK_ACCEPT_INT) return dtype == TK_INT32;
+    bool has_codes = op == TK_OP_fp8_decode || op == TK_OP_dequantize_groups;
+    if (info->accept == TK_ACCEPT_INT && !has_codes) return dtype == TK_INT32;
     bool is_sum = info->lower == TK_LOWER_REDUCE || info->lower == TK_LOWER_SCAN;
     return dtype == TK_FLOAT32 || (is_sum && dtype == TK_INT32 && index == 0);
 }

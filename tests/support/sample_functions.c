@@ -16,6 +16,8 @@ typedef enum kind {
     INDICES,
     TRUTHS,
     RANDOM_KEY,
+    WORDS,
+    BYTES,
     ABSENT,
     MEMBERS,
     MATRIX,
@@ -26,12 +28,12 @@ typedef struct operand {
     kind kind;
     domain domain;
     tk_shape shape;
-    int limit; /* of indices; members of a list */
+    int limit; /* of indices; least of bytes; members of a list */
 } operand;
 
 typedef struct entry {
     const char *name;
-    operand operands[6];
+    operand operands[8];
     op_value rest[8];
 } entry;
 
@@ -50,6 +52,8 @@ typedef struct entry {
 #define BITS(...) OPERAND(TRUTHS, ANY, 0, __VA_ARGS__)
 #define MAT(...) OPERAND(MATRIX, ANY, 0, __VA_ARGS__)
 #define TRI(...) OPERAND(ONE_TRIANGLE, ANY, 0, __VA_ARGS__)
+#define CODES(...) OPERAND(WORDS, ANY, 0, __VA_ARGS__)
+#define FROM(least, ...) OPERAND(BYTES, ANY, least, __VA_ARGS__)
 #define KEY OPERAND(RANDOM_KEY, ANY, 0, 2)
 #define LIST(n) OPERAND(MEMBERS, ANY, n, 0)
 #define NO OPERAND(ABSENT, ANY, 0, 0)
@@ -200,6 +204,26 @@ static const entry entries[] = {
     {"hadamard_transform", {X(2, 12)}, {R(0.0 / 0.0)}},
     {"hadamard_transform", {X(3, 8)}, {R(0.5)}},
     {"random_multivariate_normal", {X(3), MAT(3, 3), KEY}, {AXES(2), TYPE(TK_FLOAT32)}},
+
+    {"gather_mm", {X(3, 2, 4), X(2, 4, 3), AT(3, 5), AT(2, 5)}, {NONE}},
+    {"gather_mm", {X(3, 2, 4), X(2, 4, 3), NO, AT(2, 2, 1)}, {NONE}},
+    {"segmented_mm", {X(2, 5), X(5, 3), AT(6, 2, 2)}, {NONE}},
+    {"block_masked_mm", {X(3, 5), X(5, 4), X(2, 2), BITS(2, 3), X(3, 2)}, {N(2)}},
+    {"block_masked_mm", {X(2, 3, 2), X(2, 3), NO, NO, NO}, {N(2)}},
+
+    {"to_fp8", {X(2, 3)}, {NONE}},
+    {"from_fp8", {FROM(40, 2, 3)}, {TYPE(TK_FLOAT32)}},
+    {"quantize", {APART(2, 64), NO}, {N(32), N(3), TEXT("affine")}},
+    {"quantize", {X(2, 32), NO}, {N(0), N(0), TEXT("nvfp4")}},
+    {"dequantize", {CODES(2, 8), POS(2, 2), X(2, 2), NO}, {N(32), N(4), TEXT("affine"), TYPE(TK_DTYPE_COUNT)}},
+    {"dequantize", {CODES(2, 4), FROM(50, 2, 2), NO, NO}, {N(0), N(0), TEXT("nvfp4"), TYPE(TK_FLOAT32)}},
+    {"quantized_matmul", {X(3, 32), CODES(5, 4), POS(5, 1), X(5, 1)}, {YES, N(32), N(4), TEXT("affine")}},
+    {"quantized_matmul", {X(2, 3, 2), CODES(2, 2, 6), POS(2, 2, 2), X(2, 2, 2)}, {NOT, N(32), N(3), TEXT("affine")}},
+    {"quantized_matmul", {X(32), CODES(5, 4), FROM(126, 5, 1), NO}, {YES, N(0), N(0), TEXT("mxfp4")}},
+    {"gather_qmm", {X(2, 1, 32), CODES(2, 3, 4), POS(2, 3, 1), X(2, 3, 1), AT(2, 3), AT(2, 3), NO}, {YES, N(32), N(4), TEXT("affine")}},
+    {"gather_qmm", {X(2, 1, 3), CODES(2, 3, 4), FROM(126, 2, 3, 1), NO, NO, NO, NO}, {NOT, N(0), N(0), TEXT("mxfp4")}},
+    {"qqmm", {X(2, 32), X(3, 32), NO, NO, NO}, {N(0), N(0), TEXT("mxfp8")}},
+    {"gather_qqmm", {X(2, 1, 32), X(2, 3, 32), NO, NO, NO, NO, NO}, {N(0), N(0), TEXT("nvfp4")}},
 
     {"reshape", {X(2, 3, 4)}, {AXES(4, -1)}},
     {"flatten", {X(2, 3, 4, 2)}, {N(1), N(-2)}},
@@ -357,6 +381,12 @@ static void make_operand(maker *m, const operand *o) {
         break;
     case TRUTHS:
         input_bools(m, o->shape, bits);
+        break;
+    case WORDS:
+        input_words(m, o->shape);
+        break;
+    case BYTES:
+        input_bytes(m, o->shape, (uint8_t)o->limit);
         break;
     case RANDOM_KEY:
         input_array(m, tk_random_key(m->context, 3));

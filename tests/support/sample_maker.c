@@ -97,6 +97,20 @@ void input_bools(maker *m, tk_shape shape, const char *bits) {
     input_array(m, tk_from_data(m->context, values, shape, TK_BOOL));
 }
 
+void input_words(maker *m, tk_shape shape) {
+    uint32_t words[64];
+    for (int64_t i = 0; i < size_of(shape); i++)
+        words[i] = (uint32_t)(uniform(m) * 1024) << 22 ^ (uint32_t)(uniform(m) * 1024) << 11 ^
+                   (uint32_t)(uniform(m) * 1024);
+    input_array(m, tk_from_data(m->context, words, shape, TK_UINT32));
+}
+
+void input_bytes(maker *m, tk_shape shape, uint8_t least) {
+    uint8_t bytes[64];
+    for (int64_t i = 0; i < size_of(shape); i++) bytes[i] = (uint8_t)(least + 3 * uniform(m));
+    input_array(m, tk_from_data(m->context, bytes, shape, TK_UINT8));
+}
+
 domain domain_of(const char *name) {
     static const char *const names[] = {"any", "positive", "unit", "above1", "nonzero"};
     for (int i = 0; i < 5; i++)

@@ -23,6 +23,8 @@ void input_as(maker *m, tk_dtype dtype, tk_shape shape, domain domain);
 void input_indices(maker *m, tk_shape shape, const int32_t *values);
 void input_bools(maker *m, tk_shape shape, const char *bits); /* "0110": one digit an element */
 void input_array(maker *m, tk_array array);
+void input_words(maker *m, tk_shape shape);                /* any bits, as uint32 */
+void input_bytes(maker *m, tk_shape shape, uint8_t least); /* least to least + 2 */
 
 /* Matrices that are far from singular and whose eigenvalues and singular values are apart. Real:
  * the choice of complex vectors is nobody's function. */
@@ -30,6 +32,15 @@ void input_matrix(maker *m, tk_shape shape);
 
 /* The domain that a word of the sample column names; ANY for others. */
 domain domain_of(const char *name);
+
+/* Generators of sample_quant.c, for the table in samples.c. */
+void make_gather_product(maker *m);
+void make_segment_product(maker *m);
+void make_fp8_encode(maker *m);
+void make_fp8_decode(maker *m);
+void make_quantize(maker *m);
+void make_dequantize(maker *m);
+void make_quantized_product(maker *m);
 
 /* The samples of functions; see samples.h for these. */
 int function_sample_count(const op_row *row);

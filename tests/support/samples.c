@@ -432,6 +432,13 @@ static const generator own[] = {
     {TK_OP_fft_axis, 6, make_fft},
     {TK_OP_rfft_axis, 6, make_fft},
     {TK_OP_irfft_axis, 6, make_irfft},
+    {TK_OP_gather_product, 2, make_gather_product},
+    {TK_OP_segment_product, 1, make_segment_product},
+    {TK_OP_quantized_product, 4, make_quantized_product},
+    {TK_OP_fp8_encode, 1, make_fp8_encode},
+    {TK_OP_fp8_decode, 1, make_fp8_decode},
+    {TK_OP_quantize_groups, 4, make_quantize},
+    {TK_OP_dequantize_groups, 3, make_dequantize},
     {TK_OP_reshape_to, 2, make_reshape},
     {TK_OP_permute, 1, make_permute},
     {TK_OP_expand, 2, make_expand},
@@ -549,10 +556,19 @@ int sample_count(int row) {
 static bool make_primitive(maker *m, tk_op op) {
     const generator *generator = find(op);
     bool is_loss = op == TK_OP_cross_entropy_fused || op == TK_OP_cross_entropy_vjp;
-    if (!accepts(op, m->dtype) || (is_loss && !tk_dtype_is_float(m->dtype))) return false;
+    bool has_codes = op == TK_OP_fp8_decode || op == TK_OP_dequantize_groups;
+    bool is_float = tk_dtype_is_float(m->dtype);
+    if (has_codes ? !is_float : !accepts(op, m->dtype) || (is_loss && !is_float)) return false;
     generator->make(m);
     if (tk_op_of(op)->record != TK_RECORD_none) m->s->attrs = &m->s->record;
     return true;
+}
+
+/* By name, so that a new row changes no other row's values. */
+static uint64_t seed_of(const char *name) {
+    uint64_t seed = 0;
+    for (; *name; name++) seed = seed * 31 + (unsigned char)*name;
+    return seed;
 }
 
 /* Functions refuse dtypes by themselves. */
@@ -574,7 +590,7 @@ bool sample_make(tk_context *context, int row, int index, tk_dtype dtype, sample
                .dtype = dtype,
                .index = index,
                .s = out,
-               .state = (uint64_t)row * 1000 + (uint64_t)index};
+               .state = seed_of(out->name) + (uint64_t)index};
     if (!out->function) return make_primitive(&m, out->op);
     function_sample_make(&m, out->function);
     return is_taken(context, out);

@@ -70,6 +70,7 @@ from tiki.nn.module import Module
 from tiki.nn.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from tiki.nn.pooling import AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d
 from tiki.nn.positional import ALiBi, RoPE, SinusoidalPositionalEncoding
+from tiki.nn.quantized import QQLinear, QuantizedEmbedding, QuantizedLinear, quantize
 from tiki.nn.recurrent import GRU, LSTM, RNN
 from tiki.nn.transformer import (
     MultiHeadAttention,

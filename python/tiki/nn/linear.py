@@ -1,7 +1,7 @@
 """Layers that are products: linear, bilinear, embedding; and the identity."""
 
 import math
-from typing import Any
+from typing import Any, Optional
 
 import tiki as tk
 from tiki import _core
@@ -43,6 +43,22 @@ class Linear(Module):
     def __call__(self, x: tk.array) -> tk.array:
         return _linear(x, self["weight"], self.get("bias"))
 
+    def to_quantized(
+        self,
+        group_size: Optional[int] = None,
+        bits: Optional[int] = None,
+        mode: str = "affine",
+        quantize_input: bool = False,
+    ) -> Module:
+        """The layer with a quantised weight, or with a quantised input as well."""
+        from tiki.nn.quantized import QQLinear, QuantizedLinear
+
+        if not quantize_input:
+            return QuantizedLinear.from_linear(self, group_size, bits, mode)
+        if mode not in ("nvfp4", "mxfp8"):
+            raise ValueError(f"quantize_input: mode is '{mode}', expected nvfp4 or mxfp8")
+        return QQLinear.from_linear(self, group_size, bits, mode)
+
 
 class Bilinear(Module):
     """x1 weight[o] x2' + bias[o] for each output o."""
@@ -83,3 +99,17 @@ class Embedding(Module):
     def as_linear(self, x: tk.array) -> tk.array:
         """x weight': the embedding as the output layer of a language model."""
         return _linear(x, self["weight"])
+
+    def to_quantized(
+        self,
+        group_size: Optional[int] = None,
+        bits: Optional[int] = None,
+        mode: str = "affine",
+        quantize_input: bool = False,
+    ) -> Module:
+        """The layer with a quantised weight."""
+        from tiki.nn.quantized import QuantizedEmbedding
+
+        if quantize_input:
+            raise ValueError("quantize_input: an embedding has no input to quantise")
+        return QuantizedEmbedding.from_embedding(self, group_size, bits, mode)
