@@ -32,8 +32,9 @@ static tk_array draw_small(draw *d, tk_dtype dtype, tk_shape shape) {
 
 /* Finite values, now and then others. */
 static tk_array draw_plain(draw *d, tk_dtype dtype, tk_shape shape) {
-    if (draw_chance(d, 3)) return draw_array(d, dtype, shape);
-    return tk_divide(draw_small(d, dtype, shape), tk_scalar(d->context, 7));
+    if (draw_chance(d, 2)) return draw_array(d, dtype, shape);
+    tk_array low = tk_scalar(d->context, -8), high = tk_scalar(d->context, 8);
+    return tk_divide(tk_clip(draw_small(d, dtype, shape), low, high), tk_scalar(d->context, 7));
 }
 
 /* One of the formats, by name and numbers or by the mode's defaults. */
