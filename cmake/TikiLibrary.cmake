@@ -1,6 +1,9 @@
 # The library: libtiki.so (public API only) and libtiki.a, from one set of objects.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+# Tests load OpenBLAS as users do, by dlopen: linked as well, ThreadSanitizer sees it twice and stops.
+add_link_options(-Wl,--as-needed)
+
 set(tiki_pkg_modules openblas kissfft-float jansson libzip)
 foreach(module ${tiki_pkg_modules})
   pkg_check_modules(${module} REQUIRED IMPORTED_TARGET ${module})
