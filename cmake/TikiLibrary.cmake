@@ -1,14 +1,14 @@
 # The library: libtiki.so (public API only) and libtiki.a, from one set of objects.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-# Tests load OpenBLAS as users do, by dlopen: linked as well, ThreadSanitizer sees it twice and stops.
-add_link_options(-Wl,--as-needed)
-
-set(tiki_pkg_modules openblas kissfft-float jansson libzip)
+set(tiki_pkg_modules kissfft-float jansson libzip)
 foreach(module ${tiki_pkg_modules})
   pkg_check_modules(${module} REQUIRED IMPORTED_TARGET ${module})
   list(APPEND tiki_dependencies PkgConfig::${module})
 endforeach()
+# OpenBLAS is opened when it is needed (src/cpu/blas.c): its header is used, and nothing is linked.
+# Linked as well, ThreadSanitizer sees it twice and stops.
+pkg_check_modules(openblas REQUIRED openblas)
 list(APPEND tiki_dependencies Threads::Threads m ${CMAKE_DL_LIBS})
 
 # In the order of the layers: each may include only what stands before it, and not all of that
@@ -32,6 +32,7 @@ add_dependencies(tiki_objects tiki_headers)
 set_target_properties(tiki_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_include_directories(tiki_objects PRIVATE ${PROJECT_BINARY_DIR}/include include src
                            ${tiki_generated_dir})
+target_include_directories(tiki_objects SYSTEM PRIVATE ${openblas_INCLUDE_DIRS})
 target_link_libraries(tiki_objects PRIVATE tiki_flags ${tiki_dependencies})
 
 set(export_map ${PROJECT_SOURCE_DIR}/cmake/tiki.map)
@@ -59,4 +60,5 @@ add_library(tiki::tiki ALIAS tiki)
 # For programs of this tree that also reach internals.
 add_library(tiki_internal INTERFACE)
 target_include_directories(tiki_internal INTERFACE src ${tiki_generated_dir})
+target_include_directories(tiki_internal SYSTEM INTERFACE ${openblas_INCLUDE_DIRS})
 target_link_libraries(tiki_internal INTERFACE tiki_static tiki_flags)

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/pool.h"
 #include "cpu/attention_tile.h"
+#include "cpu/least.h"
 
 #define FEW_ROWS 4
 
@@ -40,8 +41,6 @@ typedef struct tile_buffers {
     float *max, *sum, *fade;
     int64_t width, value_width;
 } tile_buffers;
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static bool open_buffers(const tk_attention_args *args, int64_t rows, tile_buffers *buffers) {
     int64_t width = tk_round_up(rows, TK_COLUMN_WIDTH);
@@ -194,7 +193,7 @@ static void attention_tasks(void *arg, int64_t begin, int64_t end, int worker) {
     for (int64_t task = begin; task < end; task++) {
         tk_attention_group group = tk_attention_group_at(job->args, task / job->tiles);
         int64_t first = task % job->tiles * TK_TILE_ROWS;
-        int64_t rows = least(group.rows - first, TK_TILE_ROWS);
+        int64_t rows = tk_least(group.rows - first, TK_TILE_ROWS);
         tile_buffers buffers;
         if (!open_buffers(job->args, rows, &buffers)) {
             atomic_store(&job->out_of_memory, true);
@@ -203,7 +202,7 @@ static void attention_tasks(void *arg, int64_t begin, int64_t end, int worker) {
         load_queries(&group, first, rows, &buffers, rows > FEW_ROWS);
         int64_t limit = tk_attention_key_limit(&group, first, rows);
         for (int64_t key = 0; key < limit; key += TK_TILE_KEYS)
-            tile_of_keys(&group, first, rows, key, least(limit - key, TK_TILE_KEYS), &buffers);
+            tile_of_keys(&group, first, rows, key, tk_least(limit - key, TK_TILE_KEYS), &buffers);
         store_rows(job, &group, first, rows, &buffers);
         tk_free(buffers.memory);
     }

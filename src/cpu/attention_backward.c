@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/pool.h"
 #include "cpu/attention_tile.h"
+#include "cpu/least.h"
 
 typedef struct backward_job {
     const tk_attention_args *args;
@@ -39,8 +40,6 @@ typedef struct backward_buffers {
     float *dk, *dv;
     float *scores, *dscores; /* [keys][TK_TILE_ROWS] */
 } backward_buffers;
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static bool open_buffers(const tk_attention_args *args, int64_t rows, backward_buffers *b) {
     b->rows = tk_round_up(rows, TK_TILE_ROWS);
@@ -124,7 +123,7 @@ static void load_keys(const tk_attention_group *group, int64_t key, int64_t keys
 static void tile_gradients(const tk_attention_group *group, int64_t first, int64_t key,
                            int64_t keys, backward_buffers *b) {
     const tk_attention_args *args = group->args;
-    int64_t rows = least(group->rows - first, TK_TILE_ROWS), span = TK_TILE_ROWS;
+    int64_t rows = tk_least(group->rows - first, TK_TILE_ROWS), span = TK_TILE_ROWS;
     float *q = b->q + first * b->width, *dout = b->dout + first * b->value_width;
     tk_attention_product(keys, span, args->head_dim, b->k, b->width, 1,
                          b->q_transposed + first * b->width, span, b->scores, span, 0.0f);
@@ -156,12 +155,12 @@ static void group_gradients(const backward_job *job, const tk_attention_group *g
     float scale = (float)args->scale;
     load_rows(job, group, b);
     for (int64_t key = 0; key < args->k_length; key += TK_TILE_KEYS) {
-        int64_t keys = least(args->k_length - key, TK_TILE_KEYS);
+        int64_t keys = tk_least(args->k_length - key, TK_TILE_KEYS);
         load_keys(group, key, keys, b);
         for (int64_t first = 0; first < group->rows; first += TK_TILE_ROWS) {
-            int64_t rows = least(group->rows - first, TK_TILE_ROWS);
+            int64_t rows = tk_least(group->rows - first, TK_TILE_ROWS);
             int64_t seen = tk_attention_key_limit(group, first, rows) - key;
-            if (seen > 0) tile_gradients(group, first, key, least(keys, seen), b);
+            if (seen > 0) tile_gradients(group, first, key, tk_least(keys, seen), b);
         }
         int64_t index = (group->batch * args->kv_heads + group->kv_head) * args->k_length + key;
         store(args, job->dk, index, b->dk, b->width, keys, args->head_dim);

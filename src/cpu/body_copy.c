@@ -14,6 +14,7 @@
 #include "base/half.h"
 #include "base/pool.h"
 #include "cpu/body_loop.h"
+#include "cpu/least.h"
 #include "cpu/vec.h"
 
 #define COPY_GRAIN 65536
@@ -156,8 +157,6 @@ void tk_transpose_tile(size_t bytes, char *to, int64_t to_row, const char *from,
     }
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static void place(void *arg, char *const *data, const int64_t *strides, int64_t count) {
     (void)strides;
     (void)count;
@@ -172,11 +171,11 @@ static void transpose_part(void *arg, int64_t begin, int64_t end, int worker) {
         char *data[2];
         int64_t matrix = task / t->row_tiles, row = task % t->row_tiles * TK_TILE;
         tk_loop_range(&t->outer, matrix, matrix + 1, place, data);
-        int64_t rows = least(TK_TILE, t->rows - row);
+        int64_t rows = tk_least(TK_TILE, t->rows - row);
         for (int64_t column = 0; column < t->columns; column += TK_TILE)
             tk_transpose_tile(t->bytes, data[0] + row * t->to_row + column * dense, t->to_row,
                               data[1] + row * dense + column * t->from_column, t->from_column, rows,
-                              least(TK_TILE, t->columns - column));
+                              tk_least(TK_TILE, t->columns - column));
     }
 }
 
@@ -316,7 +315,7 @@ static void convert_part(void *arg, char *const *data, const int64_t *strides, i
     }
     uint64_t packed[BLOCK], converted[BLOCK];
     for (int64_t i = 0; i < count; i += BLOCK) {
-        int64_t part = least(BLOCK, count - i);
+        int64_t part = tk_least(BLOCK, count - i);
         const char *from = data[1] + i * strides[1];
         char *to = data[0] + i * strides[0];
         if (!dense_from)

@@ -8,6 +8,7 @@
 #include "base/pool.h"
 #include "cpu/body_copy.h"
 #include "cpu/body_loop.h"
+#include "cpu/least.h"
 
 #define TURNED_COLUMNS 128 /* of a tile; its rows are TK_TILE */
 
@@ -43,8 +44,6 @@ static int row_axis_of(const tk_loop *loop, const size_t *bytes) {
     return -1;
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static void take_place(void *arg, char *const *data, const int64_t *strides, int64_t count) {
     (void)strides;
     (void)count;
@@ -68,7 +67,7 @@ static void run_tile(const turned *t, char *const *data, int64_t rows, int64_t c
         for (int64_t j = 0; j < columns; j += TK_TILE)
             tk_transpose_tile(t->bytes[k], at[k] + j * bytes, row_steps[k],
                               data[k] + j * column_step, column_step, rows,
-                              least(TK_TILE, columns - j));
+                              tk_least(TK_TILE, columns - j));
     }
     for (int64_t i = 0; i < rows; i++) {
         t->run(t->arg, at, steps, columns);
@@ -88,8 +87,8 @@ static void run_part(void *arg, int64_t begin, int64_t end, int worker) {
             for (int k = 0; k < t->loop->n_operands; k++)
                 at[k] = data[k] + row * t->loop->strides[k][t->row_axis] +
                         column * t->loop->strides[k][t->column_axis];
-            run_tile(t, at, least(TK_TILE, t->rows - row),
-                     least(TURNED_COLUMNS, t->columns - column));
+            run_tile(t, at, tk_least(TK_TILE, t->rows - row),
+                     tk_least(TURNED_COLUMNS, t->columns - column));
         }
     }
 }

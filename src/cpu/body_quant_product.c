@@ -15,6 +15,7 @@
 #include "cpu/body_pairs.h"
 #include "cpu/body_quant.h"
 #include "cpu/gemm.h"
+#include "cpu/least.h"
 #include "cpu/vec_table.h"
 #include "graph/build_quant.h"
 
@@ -39,8 +40,6 @@ typedef struct quant_job {
     int64_t scratch_elements;
     _Atomic(int) status;
 } quant_job;
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Groups [begin, begin + count) of row `row` of matrix `number`. */
 static void decode(const quant_job *job, int64_t number, int64_t row, int64_t begin, int64_t count,
@@ -111,9 +110,9 @@ static tk_status by_single_rows(const part *p) {
 static tk_status by_columns(const part *p) {
     const quant_job *job = p->job;
     int64_t size = job->kind.quant.group_size, width = p->end - p->begin;
-    int64_t depth = least(job->k, job->scratch_elements / width);
+    int64_t depth = tk_least(job->k, job->scratch_elements / width);
     for (int64_t first = 0; first < job->k; first += depth) {
-        int64_t count = least(depth, job->k - first);
+        int64_t count = tk_least(depth, job->k - first);
         for (int64_t row = 0; row < count; row++)
             decode(job, p->number, first + row, p->begin / size, width / size,
                    p->scratch + (size_t)(row * width) * job->bytes);
@@ -141,7 +140,7 @@ static void run_tasks(void *arg, int64_t begin, int64_t end, int worker) {
                   .in = job->in + (size_t)(first * job->m * job->k) * job->bytes,
                   .sums = job->sums + (size_t)(first * job->m * job->n) * job->bytes,
                   .begin = column,
-                  .end = least(column + job->panel, job->n),
+                  .end = tk_least(column + job->panel, job->n),
                   .scratch = job->scratch + (size_t)(worker * job->scratch_elements) * job->bytes};
         if (pair->left < 0) continue;
         tk_status status = run_part(&p);
@@ -154,10 +153,10 @@ static void cut(quant_job *job) {
     int64_t unit = job->transpose ? 8 : job->kind.quant.group_size;
     int64_t threads = tk_pool_threads(), fair = (job->n + threads - 1) / threads;
     int64_t depth = job->transpose ? job->k : 512;
-    int64_t width = least(fair, PANEL / (depth + 1));
+    int64_t width = tk_least(fair, PANEL / (depth + 1));
     job->panel = width < unit ? unit : width / unit * unit;
     job->n_tasks = (job->n + job->panel - 1) / job->panel;
-    job->scratch_elements = job->panel * (job->transpose ? job->k : least(job->k, 512));
+    job->scratch_elements = job->panel * (job->transpose ? job->k : tk_least(job->k, 512));
 }
 
 /* ---- operands and results ---- */

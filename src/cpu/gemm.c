@@ -13,13 +13,13 @@
 #include "base/error.h"
 #include "base/pool.h"
 #include "cpu/gemm_kernel.h"
+#include "cpu/least.h"
 
 /* Products up to this many multiplications go to the tile kernels; beyond it OpenBLAS is faster. */
 #define PACKED_LIMIT ((int64_t)160 * 160 * 160)
 /* Multiplications that are worth a task of their own. */
 #define TASK_WORK ((int64_t)64 * 64 * 128)
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static bool is_half(tk_dtype dtype) { return dtype == TK_FLOAT16 || dtype == TK_BFLOAT16; }
 
 static const void *move(const void *x, int64_t elements, tk_dtype dtype) {
@@ -111,9 +111,9 @@ static void gemm_tasks(void *arg, int64_t begin, int64_t end, int worker) {
 
 static tk_status run_job(gemm_job *job) {
     const tk_gemm_one *product = &job->product;
-    int64_t work = product->m * product->n * least(product->k + 1, INT64_C(1) << 20);
+    int64_t work = product->m * product->n * tk_least(product->k + 1, INT64_C(1) << 20);
     int threads = tk_pool_inside() ? 1 : tk_pool_threads();
-    int64_t useful = least(threads, job->batch * work / TASK_WORK + 1);
+    int64_t useful = tk_least(threads, job->batch * work / TASK_WORK + 1);
     job->by_columns = product->n > 4 * product->m;
     job->parts = job->batch % useful == 0 || job->batch >= 4 * useful ? 1 : useful;
     tk_parallel_for(job->batch * job->parts, work >= TASK_WORK ? 1 : TASK_WORK / (work + 1) + 1,

@@ -9,14 +9,13 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cpu/gemm_kernel.h"
+#include "cpu/least.h"
 #include "cpu/vec.h"
 
 #define BLOCK_M 256
 #define BLOCK_K 512
 #define BLOCK_N 256
 #define BLOCK_N_THIN 64
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* A block of an operand as floats; its strides are set so that a line of the operand is contiguous.
  */
@@ -52,7 +51,7 @@ static tk_status half_block(tk_dtype dtype, const tk_gemm_one *product,
                          .c_row = product->n,
                          .alpha = product->alpha};
     for (int64_t p = 0; p < product->k || p == 0; p += BLOCK_K) {
-        block.k = least(product->k - p, BLOCK_K);
+        block.k = tk_least(product->k - p, BLOCK_K);
         widen_block(dtype, (const uint16_t *)product->a + p * product->a_column, product->a_row,
                     product->a_column, block.m, block.k, buffers->a, &block.a_row, &block.a_column);
         widen_block(dtype, (const uint16_t *)product->b + p * product->b_row, product->b_row,
@@ -77,8 +76,8 @@ static tk_status half_block(tk_dtype dtype, const tk_gemm_one *product,
 
 tk_status tk_gemm_half(tk_dtype dtype, const tk_gemm_one *product) {
     int64_t block_n = product->m <= 16 ? BLOCK_N_THIN : BLOCK_N;
-    int64_t rows = least(product->m, BLOCK_M), columns = least(product->n, block_n);
-    int64_t depth = least(product->k, BLOCK_K);
+    int64_t rows = tk_least(product->m, BLOCK_M), columns = tk_least(product->n, block_n);
+    int64_t depth = tk_least(product->k, BLOCK_K);
     size_t count = (size_t)(rows * depth + depth * columns + rows * columns);
     float *memory = tk_malloc(count * sizeof(float));
     if (!memory) return tk_fail(TK_OUT_OF_MEMORY, "no memory for blocks of a product");
@@ -86,8 +85,9 @@ tk_status tk_gemm_half(tk_dtype dtype, const tk_gemm_one *product) {
     tk_status status = TK_OK;
     for (int64_t row = 0; row < product->m && status == TK_OK; row += BLOCK_M)
         for (int64_t column = 0; column < product->n && status == TK_OK; column += block_n) {
-            tk_gemm_one block = tk_gemm_part(product, dtype, row, least(row + BLOCK_M, product->m),
-                                             column, least(column + block_n, product->n));
+            tk_gemm_one block =
+                tk_gemm_part(product, dtype, row, tk_least(row + BLOCK_M, product->m), column,
+                             tk_least(column + block_n, product->n));
             status = half_block(dtype, &block, &buffers);
         }
     tk_free(memory);

@@ -14,12 +14,11 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cpu/gemm_kernel.h"
+#include "cpu/least.h"
 #include "cpu/vec.h"
 
 #define BLOCK_K 384
 #define BLOCK_N 256
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 const tk_gemm_kernels *tk_gemm_kernels_get(void) {
     static const tk_gemm_kernels *const kernels[TK_VEC_VARIANT_COUNT] = {
@@ -121,27 +120,28 @@ static void block_of_tiles(const packed_job *job, int64_t column, int64_t column
         pack_panel(job->k_count, columns - whole, b + whole * product->b_column, product->b_row,
                    product->b_column, width, edge_panel);
     for (int64_t row = 0; row < product->m; row += job->kernels->rows) {
-        int rows = (int)least(product->m - row, job->kernels->rows);
+        int rows = (int)tk_least(product->m - row, job->kernels->rows);
         row_of_tiles(job, row, rows, column, columns, edge_panel);
     }
 }
 
 tk_status tk_gemm_packed(const tk_gemm_one *product) {
-    packed_job job = {
-        .product = product, .kernels = tk_gemm_kernels_get(), .depth = least(product->k, BLOCK_K)};
+    packed_job job = {.product = product,
+                      .kernels = tk_gemm_kernels_get(),
+                      .depth = tk_least(product->k, BLOCK_K)};
     int64_t m = product->m, n = product->n, k = product->k;
     job.pack_b = product->b_column != 1 || (m > 4 * job.kernels->rows && job.depth * n > 8192);
     job.pack_a = product->a_column != 1 && n > 4 * job.kernels->columns;
     if (job.pack_b) {
-        job.b_panels = tk_malloc((size_t)(job.depth * least(n, BLOCK_N) + 1) * sizeof(float));
+        job.b_panels = tk_malloc((size_t)(job.depth * tk_least(n, BLOCK_N) + 1) * sizeof(float));
         if (!job.b_panels) return tk_fail(TK_OUT_OF_MEMORY, "no memory for panels of a product");
     }
     for (int64_t column = 0; column < n; column += BLOCK_N) {
         job.beta = (float)product->beta;
         for (int64_t p = 0; p < k || p == 0; p += BLOCK_K) {
             job.k_begin = p;
-            job.k_count = least(k - p, BLOCK_K);
-            block_of_tiles(&job, column, least(n - column, BLOCK_N));
+            job.k_count = tk_least(k - p, BLOCK_K);
+            block_of_tiles(&job, column, tk_least(n - column, BLOCK_N));
             job.beta = 1.0f;
         }
     }

@@ -17,14 +17,13 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/pool.h"
+#include "cpu/least.h"
 #include "cpu/vec_table.h"
 
 #define SEGMENT_BLOCKS 16
 #define SEGMENT (SEGMENT_BLOCKS * TK_REDUCE_BLOCK)
 #define TILE 1024            /* columns of an outer reduction at a time */
 #define PARALLEL_GRAIN 32768 /* elements that are worth a task */
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static bool is_half(tk_dtype dtype) { return dtype == TK_FLOAT16 || dtype == TK_BFLOAT16; }
 
@@ -82,7 +81,7 @@ static float segment_f32(tk_vec_reduce_op op, tk_dtype dtype, const void *x, int
     tk_vec_block_f32_fn *block = tk_vec_table_get()->block_f32[op];
     int64_t blocks = 0;
     for (int64_t i = 0; i < count || blocks == 0; i += TK_REDUCE_BLOCK) {
-        int64_t part = least(count - i, TK_REDUCE_BLOCK);
+        int64_t part = tk_least(count - i, TK_REDUCE_BLOCK);
         const void *at = element(x, i, dtype);
         if (is_half(dtype)) {
             tk_vec_convert(dtype, TK_FLOAT32, at, wide, part);
@@ -97,7 +96,7 @@ static double segment_f64(tk_vec_reduce_op op, const double *x, int64_t count) {
     tk_vec_block_f64_fn *block = tk_vec_table_get()->block_f64[op];
     int64_t blocks = 0;
     for (int64_t i = 0; i < count || blocks == 0; i += TK_REDUCE_BLOCK)
-        partial[blocks++] = block(x + i, least(count - i, TK_REDUCE_BLOCK));
+        partial[blocks++] = block(x + i, tk_least(count - i, TK_REDUCE_BLOCK));
     return combine_pairs_f64(op, partial, blocks);
 }
 
@@ -202,7 +201,7 @@ static void row_segments(void *arg, int64_t begin, int64_t end, int worker) {
     for (int64_t task = begin; task < end; task++) {
         int64_t row = task / job->segments, first = task % job->segments * SEGMENT;
         bool whole = job->segments == 1;
-        int64_t count = whole ? job->columns : least(job->columns - first, SEGMENT);
+        int64_t count = whole ? job->columns : tk_least(job->columns - first, SEGMENT);
         const void *x = element(job->x, row * job->row_stride + first, job->dtype);
         if (job->dtype == TK_FLOAT64) {
             ((double *)job->partial)[task] = segment_f64(job->op, x, count);
@@ -249,7 +248,7 @@ tk_status tk_reduce_rows(tk_vec_reduce_op op, tk_dtype dtype, const void *x, int
         if (!job.partial)
             return tk_fail(TK_OUT_OF_MEMORY, "no memory to reduce %lld rows", (long long)rows);
     }
-    tk_parallel_for(rows * segments, row_grain(least(columns, SEGMENT)), row_segments, &job);
+    tk_parallel_for(rows * segments, row_grain(tk_least(columns, SEGMENT)), row_segments, &job);
     for (int64_t row = 0; splits && row < rows; row++) combine_row(&job, row);
     if (splits) tk_free(job.partial);
     return TK_OK;
@@ -302,7 +301,7 @@ static void outer_group_f32(const reduction *job, int64_t row, int64_t column, i
     }
     float wide[4 * TILE];
     for (int64_t r = 0; r < rows; r += 4) {
-        int64_t some = least(4, rows - r);
+        int64_t some = tk_least(4, rows - r);
         for (int64_t i = 0; i < some; i++)
             tk_vec_convert(job->dtype, TK_FLOAT32,
                            element(x, (r + i) * job->row_stride, job->dtype), wide + i * TILE,
@@ -319,7 +318,7 @@ static void outer_tile_f32(const reduction *job, int64_t first_row, int64_t colu
         float *accumulator = partial + g * TILE;
         int64_t row = g * TK_REDUCE_ROWS;
         for (int64_t c = 0; c < width; c++) accumulator[c] = identity_f32(job->op);
-        outer_group_f32(job, first_row + row, column, least(TK_REDUCE_ROWS, rows - row), width,
+        outer_group_f32(job, first_row + row, column, tk_least(TK_REDUCE_ROWS, rows - row), width,
                         accumulator);
     }
     combine_row_pairs_f32(job->op, partial, TILE, groups, width);
@@ -335,7 +334,7 @@ static void outer_tile_f64(const reduction *job, int64_t first_row, int64_t colu
         int64_t row = g * TK_REDUCE_ROWS;
         const double *x = (const double *)job->x + (first_row + row) * job->row_stride + column;
         for (int64_t c = 0; c < width; c++) accumulator[c] = identity_f32(job->op);
-        outer(x, job->row_stride, least(TK_REDUCE_ROWS, rows - row), width, accumulator);
+        outer(x, job->row_stride, tk_least(TK_REDUCE_ROWS, rows - row), width, accumulator);
     }
     combine_row_pairs_f64(job->op, partial, TILE, groups, width);
     memcpy(to, partial, (size_t)width * sizeof *to);
@@ -348,8 +347,8 @@ static void outer_tasks(void *arg, int64_t begin, int64_t end, int worker) {
     for (int64_t task = begin; task < end; task++) {
         int64_t segment = task / tiles, column = task % tiles * TILE;
         int64_t row = segment * SEGMENT_ROWS;
-        int64_t rows = least(job->rows - row, SEGMENT_ROWS);
-        int64_t width = least(job->columns - column, TILE);
+        int64_t rows = tk_least(job->rows - row, SEGMENT_ROWS);
+        int64_t width = tk_least(job->columns - column, TILE);
         int64_t to = segment * job->columns + column;
         if (job->dtype == TK_FLOAT64) {
             outer_tile_f64(job, row, column, rows, width, (double *)job->partial + to);
@@ -364,7 +363,7 @@ static void outer_integers(void *arg, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int64_t c = begin; c < end; c += TILE)
         reduce_integers(job->op, job->dtype, element(job->x, c, job->dtype), job->rows,
-                        least(end - c, TILE), job->row_stride, (uint64_t *)job->out + c, 1);
+                        tk_least(end - c, TILE), job->row_stride, (uint64_t *)job->out + c, 1);
 }
 
 tk_status tk_reduce_outer(tk_vec_reduce_op op, tk_dtype dtype, const void *x, int64_t rows,
@@ -382,8 +381,9 @@ tk_status tk_reduce_outer(tk_vec_reduce_op op, tk_dtype dtype, const void *x, in
     if (!job.partial)
         return tk_fail(TK_OUT_OF_MEMORY, "no memory to reduce %lld columns", (long long)columns);
     int64_t tiles = tk_chunk_count(columns, TILE);
-    tk_parallel_for(tiles * segments, row_grain(least(rows, SEGMENT_ROWS) * least(columns, TILE)),
-                    outer_tasks, &job);
+    tk_parallel_for(tiles * segments,
+                    row_grain(tk_least(rows, SEGMENT_ROWS) * tk_least(columns, TILE)), outer_tasks,
+                    &job);
     if (segments == 1) return TK_OK;
     if (dtype == TK_FLOAT64)
         combine_row_pairs_f64(op, job.partial, columns, segments, columns);

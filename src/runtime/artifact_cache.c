@@ -1,4 +1,4 @@
-/* The artifact cache: opening, reading, publishing, building once. tools for people who look after
+/* The artifact cache: opening, reading, publishing, building once. Tools for people who look after
  * it are in artifact_tools.c.
  *
  * A file is written under a temporary name in the same folder, synced, and renamed; the folder is
@@ -124,11 +124,17 @@ static bool choose_folder(const char *given, char folder[TK_CACHE_PATH_BYTES]) {
     return length > 0 && length < TK_CACHE_PATH_BYTES;
 }
 
-static size_t choose_limit(size_t given) {
+static size_t choose_limit(tk_cache *cache, size_t given) {
     const char *mib = getenv("TIKI_CACHE_MIB");
     if (given) return given;
-    unsigned long long value = mib ? strtoull(mib, NULL, 10) : 0;
-    return value && value < SIZE_MAX >> 20 ? (size_t)value << 20 : DEFAULT_LIMIT;
+    if (!mib || !*mib) return DEFAULT_LIMIT;
+    char *end;
+    unsigned long long value = strtoull(mib, &end, 10);
+    if (!*end && value && value < SIZE_MAX >> 20) return (size_t)value << 20;
+    tk_cache_warn(cache,
+                  "TIKI_CACHE_MIB is \"%.40s\", expected a number of MiB from 1; %zu is used", mib,
+                  DEFAULT_LIMIT >> 20);
+    return DEFAULT_LIMIT;
 }
 
 /* Takes the folder into use, or says why not and forgets it. */
@@ -153,7 +159,7 @@ tk_status tk_cache_open(const tk_cache_options *options, tk_cache **out_cache) {
     *out_cache = cache;
     if (!cache) return tk_fail(TK_OUT_OF_MEMORY, "no memory for a cache");
     pthread_mutex_init(&cache->lock, NULL);
-    cache->limit = choose_limit(options ? options->limit : 0);
+    cache->limit = choose_limit(cache, options ? options->limit : 0);
     cache->read_only = (options && options->read_only) || set_environment("TIKI_CACHE_READ_ONLY");
     if (choose_folder(options ? options->folder : NULL, cache->folder)) {
         use_folder(cache);
@@ -239,10 +245,10 @@ static tk_status begin_lookup(const tk_key_part *parts, int count, lookup *out) 
     return TK_OK;
 }
 
-static tk_status find(tk_cache *cache, const lookup *wanted, tk_artifact *out) {
+static tk_status find(tk_cache *cache, const lookup *wanted, tk_cached *out) {
     size_t length;
-    tk_entry entry;
-    *out = (tk_artifact){0};
+    tk_cache_record entry;
+    *out = (tk_cached){0};
     unsigned char *bytes = tk_cache_read_file(cache, wanted->name, &length);
     if (!bytes) return TK_NOT_FOUND;
     if (!tk_entry_read(bytes, length, wanted->digest, true, &entry)) {
@@ -251,14 +257,14 @@ static tk_status find(tk_cache *cache, const lookup *wanted, tk_artifact *out) {
         return TK_NOT_FOUND;
     }
     memmove(bytes, entry.payload, entry.payload_bytes);
-    *out = (tk_artifact){bytes, entry.payload_bytes};
+    *out = (tk_cached){bytes, entry.payload_bytes};
     return TK_OK;
 }
 
 tk_status tk_cache_get(tk_cache *cache, const tk_key_part *parts, int count,
-                       tk_artifact *out_artifact) {
+                       tk_cached *out_artifact) {
     lookup wanted;
-    *out_artifact = (tk_artifact){0};
+    *out_artifact = (tk_cached){0};
     TK_TRY(begin_lookup(parts, count, &wanted));
     tk_status status = find(cache, &wanted, out_artifact);
     tk_free(wanted.key);
@@ -387,8 +393,8 @@ static void drop_lock(int file, const char *path) {
     close(file);
 }
 
-static tk_status build_locked(tk_cache *cache, const lookup *wanted, tk_artifact_build build,
-                              void *arg, tk_artifact *out, bool *out_built) {
+static tk_status build_locked(tk_cache *cache, const lookup *wanted, tk_cached_build build,
+                              void *arg, tk_cached *out, bool *out_built) {
     char path[TK_CACHE_PATH_BYTES];
     int file = take_lock(cache, wanted->name, path);
     tk_status status = file >= 0 ? find(cache, wanted, out) : TK_NOT_FOUND;
@@ -402,11 +408,11 @@ static tk_status build_locked(tk_cache *cache, const lookup *wanted, tk_artifact
 }
 
 tk_status tk_cache_get_or_build(tk_cache *cache, const tk_key_part *parts, int count,
-                                tk_artifact_build build, void *arg, tk_artifact *out_artifact,
+                                tk_cached_build build, void *arg, tk_cached *out_artifact,
                                 bool *out_built) {
     lookup wanted;
     bool built = false;
-    *out_artifact = (tk_artifact){0};
+    *out_artifact = (tk_cached){0};
     TK_TRY(begin_lookup(parts, count, &wanted));
     tk_status status = find(cache, &wanted, out_artifact);
     if (status == TK_NOT_FOUND)

@@ -13,17 +13,17 @@
 #include "tiki/cache.h"
 
 /* A payload of the caller, who frees `bytes` with tk_free. */
-typedef struct tk_artifact {
+typedef struct tk_cached {
     unsigned char *bytes;
     size_t length;
-} tk_artifact;
+} tk_cached;
 
-typedef tk_status (*tk_artifact_build)(void *arg, tk_artifact *out_artifact);
+typedef tk_status (*tk_cached_build)(void *arg, tk_cached *out_artifact);
 
 /* Finds the payload of a key; TK_NOT_FOUND without an error message when there is none that is
  * sound, TK_OUT_OF_MEMORY. */
 tk_status tk_cache_get(tk_cache *cache, const tk_key_part *parts, int count,
-                       tk_artifact *out_artifact);
+                       tk_cached *out_artifact);
 
 /* Keeps a payload; whether it is kept. */
 bool tk_cache_put(tk_cache *cache, const tk_key_part *parts, int count, const void *payload,
@@ -32,7 +32,7 @@ bool tk_cache_put(tk_cache *cache, const tk_key_part *parts, int count, const vo
 /* Finds the payload or builds it, in one process at a time, and keeps it. *out_built (may be NULL)
  * says whether this call built it. Errors are those of build, and TK_OUT_OF_MEMORY. */
 tk_status tk_cache_get_or_build(tk_cache *cache, const tk_key_part *parts, int count,
-                                tk_artifact_build build, void *arg, tk_artifact *out_artifact,
+                                tk_cached_build build, void *arg, tk_cached *out_artifact,
                                 bool *out_built);
 
 /* In words: that the key is there, or which parts differ from those of the nearest entry. The

@@ -57,7 +57,7 @@ static bool matches(const void *data, size_t bytes, const unsigned char *digest)
 }
 
 /* Whether the parts fill the key exactly. */
-static bool key_is_whole(const tk_entry *entry) {
+static bool key_is_whole(const tk_cache_record *entry) {
     size_t offset = 0, name;
     uint64_t count = 0;
     tk_key_part part;
@@ -66,21 +66,22 @@ static bool key_is_whole(const tk_entry *entry) {
 }
 
 bool tk_entry_read(const unsigned char *bytes, size_t length, const unsigned char *digest,
-                   bool whole, tk_entry *out_entry) {
+                   bool whole, tk_cache_record *out_entry) {
     if (length < TK_ENTRY_HEAD || memcmp(bytes, magic, 8) != 0) return false;
     if (!matches(bytes, 96, bytes + 96)) return false;
     uint64_t key = get_number(bytes + 16), payload = get_number(bytes + 24);
     size_t rest = length - TK_ENTRY_HEAD;
     if (key > rest || payload != rest - key) return false;
     if (digest && memcmp(bytes + 32, digest, TK_SHA256_BYTES) != 0) return false;
-    *out_entry = (tk_entry){get_number(bytes + 8), bytes + TK_ENTRY_HEAD, (size_t)key,
-                            bytes + TK_ENTRY_HEAD + key, (size_t)payload};
+    *out_entry = (tk_cache_record){get_number(bytes + 8), bytes + TK_ENTRY_HEAD, (size_t)key,
+                                   bytes + TK_ENTRY_HEAD + key, (size_t)payload};
     if (!matches(out_entry->key, out_entry->key_bytes, bytes + 32)) return false;
     if (whole && !matches(out_entry->payload, out_entry->payload_bytes, bytes + 64)) return false;
     return key_is_whole(out_entry);
 }
 
-bool tk_key_next(const tk_entry *entry, size_t *offset, tk_key_part *out_part, size_t *out_name) {
+bool tk_key_next(const tk_cache_record *entry, size_t *offset, tk_key_part *out_part,
+                 size_t *out_name) {
     size_t left = entry->key_bytes - *offset;
     if (left < 16) return false;
     const unsigned char *at = entry->key + *offset;

@@ -29,13 +29,13 @@ typedef struct tk_key_part {
 } tk_key_part;
 
 /* A file's content, seen through. */
-typedef struct tk_entry {
+typedef struct tk_cache_record {
     uint64_t n_parts;
     const unsigned char *key;
     size_t key_bytes;
     const unsigned char *payload;
     size_t payload_bytes;
-} tk_entry;
+} tk_cache_record;
 
 /* The bytes of a key, for the caller to free, and their digest. TK_OUT_OF_MEMORY. */
 tk_status tk_key_encode(const tk_key_part *parts, int count, unsigned char **out_key,
@@ -48,10 +48,11 @@ void tk_entry_head(int n_parts, const unsigned char *key, size_t key_bytes, cons
 /* Whether the bytes are a sound entry; if so what is in it. The digest is the name it was found by;
  * NULL checks all but that. Without `whole` the payload's checksum is not computed. */
 bool tk_entry_read(const unsigned char *bytes, size_t length, const unsigned char *digest,
-                   bool whole, tk_entry *out_entry);
+                   bool whole, tk_cache_record *out_entry);
 
 /* Reads the part at `*offset` of a key, and moves on; false at the end. Of a key that was checked.
  */
-bool tk_key_next(const tk_entry *entry, size_t *offset, tk_key_part *out_part, size_t *out_name);
+bool tk_key_next(const tk_cache_record *entry, size_t *offset, tk_key_part *out_part,
+                 size_t *out_name);
 
 #endif

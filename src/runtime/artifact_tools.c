@@ -73,7 +73,7 @@ static tk_status scan(const tk_cache *cache, bool clean, found_list *list) {
 
 static bool is_sound(tk_cache *cache, const found *at) {
     unsigned char digest[TK_SHA256_BYTES];
-    tk_entry entry;
+    tk_cache_record entry;
     size_t length;
     unsigned char *bytes = tk_cache_read_file(cache, at->name, &length);
     bool sound = bytes && tk_cache_is_entry(at->name, digest) &&
@@ -133,7 +133,7 @@ static bool is_text(const tk_key_part *part) {
 }
 
 /* A file's content and what is in it; NULL if it is not sound as far as its key. */
-static unsigned char *read_key(tk_cache *cache, const char *name, tk_entry *out_entry) {
+static unsigned char *read_key(tk_cache *cache, const char *name, tk_cache_record *out_entry) {
     size_t length;
     unsigned char *bytes = tk_cache_read_file(cache, name, &length);
     if (bytes && tk_entry_read(bytes, length, NULL, false, out_entry)) return bytes;
@@ -144,7 +144,7 @@ static unsigned char *read_key(tk_cache *cache, const char *name, tk_entry *out_
 static bool show(tk_cache *cache, const found *at, bool (*visit)(void *, const tk_cache_entry *),
                  void *arg) {
     tk_cache_entry shown = {.what = "", .bytes = at->bytes, .used = at->used};
-    tk_entry entry;
+    tk_cache_record entry;
     tk_key_part part;
     size_t offset = 0, name;
     char *what = NULL;
@@ -189,7 +189,7 @@ static void put_value(tk_strbuf *out, const tk_key_part *part) {
     tk_strbuf_printf(out, "%zu bytes with digest %.12s", part->bytes, text);
 }
 
-static bool find_part(const tk_entry *entry, const char *name, size_t name_bytes,
+static bool find_part(const tk_cache_record *entry, const char *name, size_t name_bytes,
                       tk_key_part *out) {
     size_t offset = 0, length;
     while (tk_key_next(entry, &offset, out, &length))
@@ -202,7 +202,7 @@ static bool same_value(const tk_key_part *a, const tk_key_part *b) {
 }
 
 /* How many parts of `wanted` are the same in `other`. */
-static int count_equal(const tk_entry *wanted, const tk_entry *other) {
+static int count_equal(const tk_cache_record *wanted, const tk_cache_record *other) {
     size_t offset = 0, name;
     tk_key_part part, match;
     int equal = 0;
@@ -213,12 +213,12 @@ static int count_equal(const tk_entry *wanted, const tk_entry *other) {
 
 /* The entry that shares most parts with `wanted`, but for the one named `except`. */
 static unsigned char *find_nearest(tk_cache *cache, const found_list *list, const char *except,
-                                   const tk_entry *wanted, tk_entry *out_entry,
+                                   const tk_cache_record *wanted, tk_cache_record *out_entry,
                                    const char **out_name) {
     unsigned char *nearest = NULL;
     int most = 0;
     for (size_t i = 0; i < list->count; i++) {
-        tk_entry entry;
+        tk_cache_record entry;
         if (strcmp(list->items[i].name, except) == 0) continue;
         unsigned char *bytes = read_key(cache, list->items[i].name, &entry);
         int equal = bytes ? count_equal(wanted, &entry) : 0;
@@ -236,7 +236,8 @@ static unsigned char *find_nearest(tk_cache *cache, const found_list *list, cons
 }
 
 /* One line for each part that differs or is in one key only. */
-static void put_differences(tk_strbuf *out, const tk_entry *wanted, const tk_entry *other) {
+static void put_differences(tk_strbuf *out, const tk_cache_record *wanted,
+                            const tk_cache_record *other) {
     size_t offset = 0, name;
     tk_key_part part, match;
     while (tk_key_next(wanted, &offset, &part, &name)) {
@@ -255,8 +256,8 @@ static void put_differences(tk_strbuf *out, const tk_entry *wanted, const tk_ent
 }
 
 static void put_nearest(tk_cache *cache, const found_list *list, const char *except,
-                        const tk_entry *wanted, tk_strbuf *out) {
-    tk_entry entry;
+                        const tk_cache_record *wanted, tk_strbuf *out) {
+    tk_cache_record entry;
     const char *name;
     unsigned char *nearest = find_nearest(cache, list, except, wanted, &entry, &name);
     if (!nearest) {
@@ -283,7 +284,7 @@ tk_status tk_cache_explain_miss(tk_cache *cache, const tk_key_part *parts, int c
                                 char **out_text) {
     unsigned char digest[TK_SHA256_BYTES], *key;
     char name[TK_SHA256_TEXT];
-    tk_entry wanted = {.n_parts = (uint64_t)count};
+    tk_cache_record wanted = {.n_parts = (uint64_t)count};
     found_list list = {0};
     tk_strbuf out = {0};
     *out_text = NULL;
@@ -308,7 +309,7 @@ tk_status tk_cache_explain_miss(tk_cache *cache, const tk_key_part *parts, int c
     return status;
 }
 
-static void put_key(tk_strbuf *out, const tk_entry *entry) {
+static void put_key(tk_strbuf *out, const tk_cache_record *entry) {
     size_t offset = 0, name;
     tk_key_part part;
     while (tk_key_next(entry, &offset, &part, &name)) {
@@ -332,7 +333,7 @@ static const found *find_by_prefix(const found_list *list, const char *prefix, i
 static tk_status explain_entry(tk_cache *cache, const found_list *list, const char *digest,
                                char **out_text) {
     int matches;
-    tk_entry entry;
+    tk_cache_record entry;
     const found *at = find_by_prefix(list, digest, &matches);
     if (matches != 1)
         return tk_fail(TK_NOT_FOUND, "%d entries of the cache begin with %s, expected one", matches,

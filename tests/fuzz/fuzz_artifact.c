@@ -6,7 +6,7 @@
 #include "runtime/artifact_entry.h"
 
 static void walk(const unsigned char *bytes, size_t length) {
-    tk_entry entry;
+    tk_cache_record entry;
     tk_key_part part;
     size_t offset = 0, name;
     if (!tk_entry_read(bytes, length, NULL, true, &entry)) return;

@@ -1,19 +1,9 @@
 /* Layers, activations and initial values against MLX's (make_goldens.py), slopes included; dropout
  * by its distribution too; and what they refuse. */
-#include "nn/nn_check.h"
+#include "nn/nn_golden.h"
 
 #include "tiki/nn.h"
 #include "tiki/transforms.h"
-
-static tk_context *context;
-static tk_tree *golden;
-
-static tk_array get(const char *name) {
-    tk_array array = tk_tree_get(golden, name);
-    if (!array.node) print_error("no \"%s\" in the file\n", name);
-    assert_non_null(array.node);
-    return array;
-}
 
 static void check(const char *name, tk_array got) { assert_close(got, get(name), 2e-6, name); }
 
@@ -242,16 +232,7 @@ static void test_refusals(void **state) {
 
 static int prepare(void **state) {
     (void)state;
-    context = make_context();
-    golden = load_tree(context, "tests/nn/layers.safetensors");
-    return 0;
-}
-
-static int clean(void **state) {
-    (void)state;
-    tk_tree_free(golden);
-    tk_context_release(context);
-    return 0;
+    return open_golden("tests/nn/layers.safetensors");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
@@ -264,5 +245,5 @@ int main(void) {
         TEST(test_dropout),        TEST(test_dropout_distribution),
         TEST(test_initial_values), TEST(test_refusals),
     };
-    return cmocka_run_group_tests(tests, prepare, clean);
+    return cmocka_run_group_tests(tests, prepare, close_golden);
 }

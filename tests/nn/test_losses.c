@@ -1,14 +1,5 @@
 /* Losses against MLX's (make_goldens.py), and what they refuse. */
-#include "nn/nn_check.h"
-
-static tk_context *context;
-static tk_tree *golden;
-
-static tk_array get(const char *name) {
-    tk_array array = tk_tree_get(golden, name);
-    assert_non_null(array.node);
-    return array;
-}
+#include "nn/nn_golden.h"
 
 /* The loss of a case of make_goldens.py. */
 static void check(const char *name, tk_array loss) { assert_close(loss, get(name), 2e-6, name); }
@@ -94,16 +85,7 @@ static void test_refusals(void **state) {
 
 static int prepare(void **state) {
     (void)state;
-    context = make_context();
-    golden = load_tree(context, "tests/nn/losses.safetensors");
-    return 0;
-}
-
-static int clean(void **state) {
-    (void)state;
-    tk_tree_free(golden);
-    tk_context_release(context);
-    return 0;
+    return open_golden("tests/nn/losses.safetensors");
 }
 
 int main(void) {
@@ -112,5 +94,5 @@ int main(void) {
         cmocka_unit_test(test_distances),     cmocka_unit_test(test_log_probabilities),
         cmocka_unit_test(test_refusals),
     };
-    return cmocka_run_group_tests(tests, prepare, clean);
+    return cmocka_run_group_tests(tests, prepare, close_golden);
 }

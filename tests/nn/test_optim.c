@@ -1,11 +1,9 @@
 /* Update rules against MLX's (make_goldens.py) over several steps; schedules; clipping. */
-#include "nn/nn_check.h"
+#include "nn/nn_golden.h"
 #include "tiki/optim.h"
 
 #define STEPS 5
 
-static tk_context *context;
-static tk_tree *golden;
 static const char *const names[] = {"wide", "tall", "line", "one", "cube"};
 #define N_NAMES (sizeof names / sizeof names[0])
 
@@ -272,16 +270,7 @@ static void test_clipping(void **state) {
 
 static int prepare(void **state) {
     (void)state;
-    context = make_context();
-    golden = load_tree(context, "tests/nn/optimizers.safetensors");
-    return 0;
-}
-
-static int clean(void **state) {
-    (void)state;
-    tk_tree_free(golden);
-    tk_context_release(context);
-    return 0;
+    return open_golden("tests/nn/optimizers.safetensors");
 }
 
 int main(void) {
@@ -299,5 +288,5 @@ int main(void) {
         cmocka_unit_test(test_training_rate),
         cmocka_unit_test(test_clipping),
     };
-    return cmocka_run_group_tests(tests, prepare, clean);
+    return cmocka_run_group_tests(tests, prepare, close_golden);
 }

@@ -10,7 +10,7 @@ NAMES = pathlib.Path(__file__).with_name("mlx_names.txt").read_text().split()
 METAL_ONLY = ("metal.", "cuda.", "fast.metal_kernel", "fast.cuda_kernel", "fast.precompiled_cuda_kernel")
 
 # The share of names that must be there, in percent; it may only rise.
-FLOOR = {"core": 91, "nn": 92, "optimizers": 100, "all": 91}
+FLOOR = {"core": 93, "nn": 95, "optimizers": 100, "all": 94}
 
 
 def area_of(name):

@@ -58,13 +58,12 @@ def test_a_wrong_value_is_found(cases):
     """The comparison itself: a result that is off by one element is not accepted."""
     for line in cases.lines:
         case = json.loads(line)
-        if case["op"] == "add" and case["status"] == "ok" and case["out"][0]["dtype"] == "int32" \
-                and case["out"][0]["shape"]:
+        if case["op"] == "add" and case["status"] == "ok" and "int" in case["out"][0]["dtype"] \
+                and cases.value(case["out"][0]).data.size:
             break
     else:
-        pytest.skip("no integer addition among the calls")
+        pytest.fail("no integer addition among the calls")
     got = cases.value(case["out"][0])
-    if got.data.size:
-        value = compare_ops.Value(got.dtype, got.data.copy())
-        value.data.flat[0] += 1
-        assert compare_ops.agrees(got, value, "add")
+    value = compare_ops.Value(got.dtype, got.data.copy())
+    value.data.flat[0] += 1
+    assert compare_ops.agrees(got, value, "add")

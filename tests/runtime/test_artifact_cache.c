@@ -75,7 +75,7 @@ static void plain_key(tk_key_part parts[N_PARTS], const char *name) {
 }
 
 static bool has(tk_cache *cache, const tk_key_part *parts, const char *payload) {
-    tk_artifact found;
+    tk_cached found;
     tk_status status = tk_cache_get(cache, parts, N_PARTS, &found);
     bool same = status == TK_OK && found.length == strlen(payload) &&
                 memcmp(found.bytes, payload, found.length) == 0;
@@ -112,8 +112,8 @@ static void expect_warning(tk_cache *cache, const char *text) {
     if (!strstr(warning, text)) fail_msg("'%s' is not in '%s'", text, warning);
 }
 
-static tk_status build_text(void *arg, tk_artifact *out) {
-    *out = (tk_artifact){(unsigned char *)tk_strdup(arg), strlen(arg)};
+static tk_status build_text(void *arg, tk_cached *out) {
+    *out = (tk_cached){(unsigned char *)tk_strdup(arg), strlen(arg)};
     return out->bytes ? TK_OK : TK_OUT_OF_MEMORY;
 }
 
@@ -147,7 +147,7 @@ static void test_build_once(void **state) {
     tk_key_part parts[N_PARTS];
     plain_key(parts, "add");
     for (int i = 0; i < 3; i++) {
-        tk_artifact got;
+        tk_cached got;
         bool built;
         assert_int_equal(
             tk_cache_get_or_build(cache, parts, N_PARTS, build_text, "cubin", &got, &built), TK_OK);
@@ -160,7 +160,7 @@ static void test_build_once(void **state) {
     tk_cache_close(cache);
 }
 
-static tk_status build_fails(void *arg, tk_artifact *out) {
+static tk_status build_fails(void *arg, tk_cached *out) {
     (void)arg;
     (void)out;
     return tk_error_set(TK_FORMAT_ERROR, "the assembler says no");
@@ -171,7 +171,7 @@ static void test_failed_build(void **state) {
     tk_cache *cache = open_cache(0);
     tk_key_part parts[N_PARTS];
     plain_key(parts, "add");
-    tk_artifact got;
+    tk_cached got;
     bool built = true;
     assert_int_equal(tk_cache_get_or_build(cache, parts, N_PARTS, build_fails, NULL, &got, &built),
                      TK_FORMAT_ERROR);
@@ -287,7 +287,7 @@ static void test_every_bit_is_covered(void **state) {
         assert_false(has(cache, parts, "cubin"));
     }
     close(file);
-    tk_artifact got;
+    tk_cached got;
     bool built;
     assert_int_equal(tk_cache_get_or_build(cache, parts, N_PARTS, build_text, "new", &got, &built),
                      TK_OK);
@@ -374,7 +374,7 @@ static void test_the_oldest_go_first(void **state) {
     assert_int_equal(tk_cache_list(cache, stop, &visits), TK_OK);
     assert_int_equal(visits, 1);
     plain_key(parts, "first");
-    tk_artifact got;
+    tk_cached got;
     assert_int_equal(tk_cache_get(cache, parts, N_PARTS, &got), TK_OK); /* now it is used */
     tk_free(got.bytes);
     int64_t removed;
@@ -418,7 +418,7 @@ static void test_folders_of_others(void **state) {
     tk_key_part parts[N_PARTS];
     plain_key(parts, "add");
     assert_false(tk_cache_put(cache, parts, N_PARTS, "cubin", 5));
-    tk_artifact got;
+    tk_cached got;
     bool built;
     assert_int_equal(tk_cache_get_or_build(cache, parts, N_PARTS, build_text, "x", &got, &built),
                      TK_OK);
@@ -489,6 +489,10 @@ static void test_environment(void **state) {
     assert_true(tk_cache_put(cache, parts, N_PARTS, large, 1 << 19));
     free(large);
     tk_cache_close(cache);
+    setenv("TIKI_CACHE_MIB", "2 GB", 1);
+    assert_int_equal(tk_cache_open(NULL, &cache), TK_OK);
+    expect_warning(cache, "TIKI_CACHE_MIB is \"2 GB\", expected a number of MiB from 1");
+    tk_cache_close(cache);
     unsetenv("TIKI_CACHE");
     unsetenv("TIKI_CACHE_READ_ONLY");
     unsetenv("TIKI_CACHE_MIB");
@@ -508,7 +512,7 @@ static int use_cache(void) {
     tk_cache *cache = open_cache(0);
     tk_key_part parts[N_PARTS];
     plain_key(parts, "add");
-    tk_artifact got;
+    tk_cached got;
     bool built;
     static char text[20000];
     memset(text, 'r', sizeof text - 1);
@@ -551,7 +555,7 @@ static void test_full_disk_and_read_only_folder(void **state) {
 /* ---- killed and many --------------------------------------------------------------------------
  */
 
-static tk_status build_and_die(void *arg, tk_artifact *out) {
+static tk_status build_and_die(void *arg, tk_cached *out) {
     (void)arg;
     (void)out;
     kill(getpid(), SIGKILL);
@@ -562,7 +566,7 @@ static int die_while_building(void) {
     tk_cache *cache = open_cache(0);
     tk_key_part parts[N_PARTS];
     plain_key(parts, "add");
-    tk_artifact got;
+    tk_cached got;
     return (int)tk_cache_get_or_build(cache, parts, N_PARTS, build_and_die, NULL, &got, NULL);
 }
 

@@ -115,83 +115,41 @@ class Conv3d(_Convolution):
         return self._biased(tk.conv3d(x, self.weight, self.stride, self.padding, self.dilation))
 
 
-class ConvTranspose1d(_Convolution):
-    """weight added up where the elements of sequences [N, L, C] put it, plus bias."""
-
+class _Transposed(_Convolution):
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
-        padding: int = 0,
-        dilation: int = 1,
-        output_padding: int = 0,
+        kernel_size: int | tuple,
+        stride: int | tuple = 1,
+        padding: int | tuple = 0,
+        dilation: int | tuple = 1,
+        output_padding: int | tuple = 0,
         bias: bool = True,
     ):
         super().__init__()
-        self._fill(in_channels, out_channels, kernel_size, 1, bias)
-        self.padding = padding
+        self._fill(in_channels, out_channels, self._per_axis(kernel_size), 1, bias)
+        self.padding = self._per_axis(padding)
         self.dilation = dilation
-        self.stride = stride
-        self.output_padding = output_padding
+        self.stride = self._per_axis(stride)
+        self.output_padding = self._per_axis(output_padding)
 
     def __call__(self, x: tk.array) -> tk.array:
-        y = tk.conv_transpose1d(x, self.weight, self.stride, self.padding, self.dilation, self.output_padding)
-        return self._biased(y)
+        op = (tk.conv_transpose1d, tk.conv_transpose2d, tk.conv_transpose3d)[self._rank - 1]
+        return self._biased(op(x, self.weight, self.stride, self.padding, self.dilation, self.output_padding))
 
 
-class ConvTranspose2d(_Convolution):
+class ConvTranspose1d(_Transposed):
+    """weight added up where the elements of sequences [N, L, C] put it, plus bias."""
+
+
+class ConvTranspose2d(_Transposed):
     """weight added up where the elements of images [N, H, W, C] put it, plus bias."""
 
     _rank = 2
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple,
-        stride: int | tuple = 1,
-        padding: int | tuple = 0,
-        dilation: int | tuple = 1,
-        output_padding: int | tuple = 0,
-        bias: bool = True,
-    ):
-        super().__init__()
-        self._fill(in_channels, out_channels, self._per_axis(kernel_size), 1, bias)
-        self.padding = self._per_axis(padding)
-        self.stride = self._per_axis(stride)
-        self.dilation = dilation
-        self.output_padding = self._per_axis(output_padding)
 
-    def __call__(self, x: tk.array) -> tk.array:
-        y = tk.conv_transpose2d(x, self.weight, self.stride, self.padding, self.dilation, self.output_padding)
-        return self._biased(y)
-
-
-class ConvTranspose3d(_Convolution):
+class ConvTranspose3d(_Transposed):
     """weight added up where the elements of volumes [N, D, H, W, C] put it, plus bias."""
 
     _rank = 3
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple,
-        stride: int | tuple = 1,
-        padding: int | tuple = 0,
-        dilation: int | tuple = 1,
-        output_padding: int | tuple = 0,
-        bias: bool = True,
-    ):
-        super().__init__()
-        self._fill(in_channels, out_channels, self._per_axis(kernel_size), 1, bias)
-        self.padding = self._per_axis(padding)
-        self.stride = self._per_axis(stride)
-        self.dilation = dilation
-        self.output_padding = self._per_axis(output_padding)
-
-    def __call__(self, x: tk.array) -> tk.array:
-        y = tk.conv_transpose3d(x, self.weight, self.stride, self.padding, self.dilation, self.output_padding)
-        return self._biased(y)
