@@ -258,7 +258,7 @@ static void bench_artifact_cache(void) {
     const tk_key_part parts[] = {{"kernel", "bench", 5}, {"text", card_ptx, sizeof card_ptx}};
     if (!tk_cache_put(cache, parts, 2, binary, sizeof binary)) exit(1);
     for (int b = 0; b < BATCHES; b++) {
-        tk_artifact found;
+        tk_cached found;
         double begin = seconds();
         check(tk_cache_get(cache, parts, 2, &found));
         times[b] = (seconds() - begin) * 1e6;
