@@ -40,6 +40,7 @@ static struct {
 } counts[MOST_NAMES];
 
 static CUresult lost = CUDA_SUCCESS;
+static int touching; /* works that are at memory now */
 static bool gate = true;
 static int n_devices = 1, version = 13000, live;
 static size_t memory_of_device = (size_t)1 << 30, memory_used;
@@ -52,6 +53,12 @@ static int *count_of(const char *function) {
     return &counts[i].calls;
 }
 
+/* With the lock. */
+static void lose(CUresult result) {
+    if (lost == CUDA_SUCCESS) lost = result;
+    pthread_cond_broadcast(&changed);
+}
+
 /* With the lock: counts the call and gives how it must fail. */
 static CUresult begin_locked(const char *function) {
     ++*count_of(function);
@@ -60,7 +67,7 @@ static CUresult begin_locked(const char *function) {
             --failures[i].left == 0) {
             CUresult result = failures[i].result;
             failures[i].function = NULL;
-            if (result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_ASSERT) lost = result;
+            if (result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_ASSERT) lose(result);
             return result;
         }
     return lost;
@@ -190,12 +197,6 @@ static void release_event(CUevent event) { /* with the lock */
     if (event && --event->references == 0) free(event);
 }
 
-/* With the lock, which is let go while a work runs that touches memory. */
-static void lose(CUresult result) {
-    if (lost == CUDA_SUCCESS) lost = result;
-    pthread_cond_broadcast(&changed);
-}
-
 static void *pointer_param(const work *item, int index) {
     void *value;
     memcpy(&value, item->params + 8 * index, sizeof value);
@@ -248,9 +249,11 @@ static void run_work(work *item) {
         while (item->event->done < item->moment && lost == CUDA_SUCCESS)
             pthread_cond_wait(&changed, &lock);
     } else if (lost == CUDA_SUCCESS) {
+        touching += item->kind != CALL;
         pthread_mutex_unlock(&lock);
         run_memory_work(item);
         pthread_mutex_lock(&lock);
+        touching -= item->kind != CALL;
     }
     release_event(item->event);
     pthread_cond_broadcast(&changed);
@@ -432,9 +435,12 @@ static CUresult take(const char *function, size_t bytes, void **out) {
     return result;
 }
 
+/* A device that works would let go of memory under a work, which a sanitizer then sees; a lost one
+ * has stopped its works before anybody hears of it. */
 static CUresult give(const char *function, void *memory) {
     pthread_mutex_lock(&lock);
     CUresult result = begin_locked(function);
+    while (lost != CUDA_SUCCESS && touching > 0) pthread_cond_wait(&changed, &lock);
     size_t bytes;
     memcpy(&bytes, (char *)memory - HEAD, sizeof bytes);
     free((char *)memory - HEAD);
