@@ -279,9 +279,8 @@ TK_API tk_status tk_layout_mode(const tk_layout *layout, int index, tk_layout *o
 /* The mode at a path: tk_layout_get(L, (1,0)) is mode 0 of mode 1. */
 TK_API tk_status tk_layout_get(const tk_layout *layout, const tk_tuple *path, tk_layout *out);
 
-/* Different coordinates, different offsets. Exact for static layouts: `*out` is then the truth,
- * found by the strides where they decide and by enumeration up to 2^22 points; TK_UNSUPPORTED
- * beyond that or with dynamic leaves. */
+/* Different coordinates, different offsets. TK_UNSUPPORTED with dynamic leaves, and where millions
+ * of tries do not decide (many large strides without any order; this is the knapsack problem). */
 TK_API tk_status tk_layout_is_injective(const tk_layout *layout, bool *out);
 
 /* Some permutation of the leaves of extent above 1 has the running products as strides, so that the
@@ -363,10 +362,11 @@ TK_API tk_status tk_layout_recast(const tk_layout *layout, int64_t new_bits, int
  * tuple. By mode with a list: the tiler's modes apply to those of A, `_` keeps one, modes past it
  * are dropped.
  *
- * Every R that exists is found for static operands whose strides grow with the mode (and for all
- * others up to 2^20 points); where none exists the error is TK_SHAPE_ERROR with a coordinate at
- * which every candidate differs from A(B(i)). An index past A's end extends A's last leaf. Strides
- * of B may be basis vectors, which name modes of A. */
+ * Every R that exists is found for static operands; where none exists the error is TK_SHAPE_ERROR
+ * with a coordinate at which every candidate differs from A(B(i)). (TK_UNSUPPORTED remains for
+ * strides of A that change both ways where more than 2^20 points could differ, and none was found
+ * that does.) An index past A's end extends A's last leaf. Strides of B may be basis vectors, which
+ * name modes of A. */
 TK_API tk_status tk_layout_composition(const tk_layout *a, const tk_tiler *b, tk_layout *out);
 
 /* What fills the gaps: R strictly increasing, disjoint from the image of `layout` but for 0, and
@@ -375,18 +375,20 @@ TK_API tk_status tk_layout_composition(const tk_layout *a, const tk_tiler *b, tk
 TK_API tk_status tk_layout_complement(const tk_layout *layout, tk_term cotarget, tk_layout *out);
 
 /* R with layout(R(i)) = i for i below size(R), as large as leaves can be chained. Static. Strides
- * plain or all basis vectors. */
+ * plain or all basis vectors; R then has the structure of the coordinates that they span. */
 TK_API tk_status tk_layout_right_inverse(const tk_layout *layout, tk_layout *out);
 
-/* R with R(layout(i)) = i for every i. TK_SHAPE_ERROR with two coordinates of one offset if the
- * layout is not injective; TK_UNSUPPORTED if no layout was found that inverts it. Static. */
+/* R with R(layout(i)) = i for every i. Static. TK_SHAPE_ERROR if there is none: with two
+ * coordinates of one offset if the layout is not injective, else with the coordinate up to whose
+ * offset a search through all splits of offsets into digits went before the last was refuted.
+ * TK_UNSUPPORTED where some tenths of a second decide neither (large strides without any order). */
 TK_API tk_status tk_layout_left_inverse(const tk_layout *layout, tk_layout *out);
 
 /* The coordinates that go to 0 by strides of 0: layout(R(i)) = 0. */
 TK_API tk_status tk_layout_nullspace(const tk_layout *layout, tk_layout *out);
 
-/* How many consecutive offsets both layouts reach by the same coordinates: the widest vector that
- * both can move in one access. Static. */
+/* How many offsets 0, 1, 2, ... both layouts reach by the same coordinates, those of b's right
+ * inverse: the widest vector that both can move in one access. Static. */
 TK_API tk_status tk_layout_max_common_vector(const tk_layout *a, const tk_layout *b, int64_t *out);
 
 /* -- Divides and products ---------------------------------------------------------------------- */

@@ -5,8 +5,8 @@
  * `lift`: the operation acts on the outer part and the rest is kept. */
 #include <stdio.h>
 
+#include "layout/swizzle.h"
 #include "layout/term.h"
-#include "layout/tree.h"
 #include "tiki/layout_call.h"
 #include "tiki/layout_draw.h"
 
@@ -496,13 +496,17 @@ static tk_status call_complement(target to, const value *args, int count, value 
     return tk_layout_complement(layout, cotarget, give_layout(out));
 }
 
-/* A layout after a composed one: only an inner layout can take it in. */
+/* A layout after a composed one goes into its inner part. */
 static tk_status compose_inner(const tk_layout *a, const tk_composed *b, value *out) {
     tk_layout inner;
-    if (b->inner == TK_INNER_SWIZZLE)
-        return tk_fail(TK_UNSUPPORTED, "a layout after a swizzle is no layout and no swizzle");
-    TK_TRY(tk_layout_composition(a, &b->layout, &inner));
     out->kind = TK_VALUE_COMPOSED;
+    if (b->inner == TK_INNER_SWIZZLE) {
+        TK_TRY(tk_compose_before_swizzle(a, b, &out->as.composed));
+        inner = out->as.composed.outer;
+        if (out->as.composed.inner == TK_INNER_NONE) *give_layout(out) = inner;
+        return TK_OK;
+    }
+    TK_TRY(tk_layout_composition(a, &b->layout, &inner));
     return tk_composed_make(&inner, &b->offset, &b->outer, &out->as.composed);
 }
 

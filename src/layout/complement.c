@@ -1,12 +1,7 @@
 /* Complement, and the questions about the image of a layout: injective, compact, nullspace. */
-#include <stdlib.h>
-
 #include "layout/coalesce.h"
 #include "layout/image.h"
 #include "layout/term.h"
-
-/* The largest number of points that is enumerated to look for two of one offset. */
-#define COLLISION_LIMIT ((int64_t)1 << 22)
 
 int tk_moving_leaves(const tk_layout *layout, tk_moving *out) {
     int count = 0;
@@ -131,37 +126,42 @@ static bool is_superincreasing(tk_moving *leaf, int count) {
     return true;
 }
 
-typedef struct point {
-    int64_t offset, index;
-} point;
-
-static int compare_points(const void *a, const void *b) {
-    const point *x = a, *y = b;
-    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
+/* The coordinates on the two sides of `sum of y * stride = 0`. */
+static void split_sides(const tk_moving *leaf, const int64_t *y, int count, tk_collision *out) {
+    *out = (tk_collision){true, 0, 0};
+    for (int i = 0; i < count; i++) {
+        if (y[i] > 0) out->first += y[i] * leaf[i].prefix;
+        if (y[i] < 0) out->second -= y[i] * leaf[i].prefix;
+    }
+    if (out->first < out->second) return;
+    int64_t kept = out->first;
+    out->first = out->second;
+    out->second = kept;
 }
 
-/* All points of the moving leaves, sorted by offset: neighbours of one offset collide. */
-static tk_status search_collision(const tk_moving *leaf, int count, int64_t size,
-                                  tk_collision *out) {
-    point *points = tk_malloc((size_t)size * sizeof *points);
-    if (!points) return tk_fail(TK_OUT_OF_MEMORY, "%lld points to sort", (long long)size);
-    for (int64_t i = 0; i < size; i++) {
-        int64_t rest = i;
-        points[i] = (point){0, 0};
-        for (int j = 0; j < count; j++) {
-            int64_t digit = rest % leaf[j].leaf.shape.value;
-            points[i].offset += digit * leaf[j].leaf.stride.value;
-            points[i].index += digit * leaf[j].prefix;
-            rest /= leaf[j].leaf.shape.value;
-        }
+/* Steps that lead back to where they started: of leaf `top` at least one forward, of the leaves
+ * before it any number in both directions. */
+static tk_status search_collision(const tk_moving *leaf, int count, tk_collision *out) {
+    tk_steps steps;
+    int64_t y[TK_LAYOUT_MAX_LEAVES];
+    for (int i = 0; i < count; i++) {
+        steps.stride[i] = leaf[i].leaf.stride.value;
+        steps.high[i] = leaf[i].leaf.shape.value - 1;
+        steps.low[i] = -steps.high[i];
     }
-    qsort(points, (size_t)size, sizeof *points, compare_points);
-    out->found = false;
-    for (int64_t i = 1; i < size && !out->found; i++)
-        if (points[i].offset == points[i - 1].offset)
-            *out = (tk_collision){true, points[i - 1].index, points[i].index};
-    tk_free(points);
+    for (int top = 0; top < count; top++) {
+        steps.count = top + 1;
+        steps.low[top] = 1;
+        tk_proof found = tk_find_steps(&steps, 0, y);
+        steps.low[top] = -steps.high[top];
+        if (found == TK_PROVEN) split_sides(leaf, y, top + 1, out);
+        if (found == TK_PROVEN) return TK_OK;
+        if (found == TK_OPEN)
+            return tk_fail(TK_UNSUPPORTED,
+                           "undecided: %d leaves overlap, and no two coordinates of one offset "
+                           "were found in some millions of tries",
+                           top + 1);
+    }
     return TK_OK;
 }
 
@@ -188,21 +188,13 @@ static bool pair_collides(const tk_moving *leaf, int count, tk_collision *out) {
 static tk_status find_in_basis(const tk_moving *all, int count, uint32_t basis, tk_collision *out) {
     tk_moving leaf[TK_LAYOUT_MAX_LEAVES], sorted[TK_LAYOUT_MAX_LEAVES];
     int kept = 0;
-    int64_t size = 1;
-    for (int i = 0; i < count; i++) {
-        if (all[i].leaf.stride.basis != basis) continue;
-        size *= all[i].leaf.shape.value;
-        leaf[kept++] = all[i];
-    }
+    for (int i = 0; i < count; i++)
+        if (all[i].leaf.stride.basis == basis) leaf[kept++] = all[i];
     memcpy(sorted, leaf, (size_t)kept * sizeof *leaf);
     out->found = false;
     if (is_superincreasing(sorted, kept) || pair_collides(leaf, kept, out)) return TK_OK;
-    if (size > COLLISION_LIMIT)
-        return tk_fail(TK_UNSUPPORTED,
-                       "undecided: the strides overlap, and there are more than "
-                       "%lld points to compare",
-                       (long long)COLLISION_LIMIT);
-    return search_collision(leaf, kept, size, out);
+    tk_sort_moving(leaf, kept);
+    return search_collision(leaf, kept, out);
 }
 
 tk_status tk_find_collision(const tk_layout *layout, tk_collision *out) {

@@ -12,14 +12,24 @@
  * and the last coordinate of the leaves (all steps taken) shows it.
  *
  * If the signs are mixed, carries may cancel: (2,2,2):(1,5,7) at 0, 3, 6 gives 0, 6, 12. Then the
- * carry-free form is still right where it exists, and otherwise the points are enumerated, up to
- * 2^20. */
+ * carry-free form is still right where it exists, and otherwise points are compared, but few of all
+ * there are. Let C_k be the carry into digit k at a steps of the pieces w. Then the pieces are
+ * exact if sum_k e_k C_k = 0 for all a.
+ *   - C_k = 0 where sum (n-1) (w mod P_k) < P_k.
+ *   - For the others let P_j be the last such P_j below P_k, and q = (w / P_j) mod (P_k / P_j).
+ * Then C_k = floor(sum a q / (P_k / P_j)): it depends on the pieces with q > 0 only, and pieces
+ * that share no C_k are compared apart.
+ *   - After T = M / gcd(q, M) steps, M = P_k / P_j, C_k starts again, higher by a constant. So what
+ *     holds for 0 to T steps (the least common multiple over k) holds for any number.
+ * Where this leaves more than 2^20 points, a part is tried for a difference, and without one the
+ * answer stays open. */
+#include <stdio.h>
+
 #include "layout/compose.h"
 #include "layout/term.h"
 
-#include <stdio.h>
-
 #define ENUMERATE_LIMIT ((int64_t)1 << 20)
+#define SAMPLES 4096
 
 /* The leaves of B in question: n[i]:s[i], `index` in B. */
 typedef struct problem {
@@ -224,56 +234,273 @@ static bool carries_show(const tk_digits *digits) {
     return up || down || apart;
 }
 
-/* -- Enumeration -- */
+/* -- Comparing points -- */
+
+/* How A changes along each of its bases. */
+typedef struct values {
+    int count;
+    uint32_t basis[TK_LAYOUT_MAX_LEAVES];
+    int64_t at[TK_LAYOUT_MAX_LEAVES];
+} values;
+
+static tk_status values_at(const problem *p, int64_t u, values *out) {
+    int last = p->digits->count - 1;
+    out->count = 0;
+    for (int i = 0; i <= last; i++) {
+        tk_term stride = p->digits->leaf[i].stride;
+        int64_t extent = p->digits->leaf[i].shape.value, digit = i == last ? u : u % extent,
+                product;
+        int at = 0;
+        u /= extent;
+        while (at < out->count && out->basis[at] != stride.basis) at++;
+        if (at == out->count) {
+            out->basis[at] = stride.basis;
+            out->at[out->count++] = 0;
+        }
+        if (tk_mul_overflow_i64(digit, stride.value, &product) ||
+            tk_add_overflow_i64(out->at[at], product, &out->at[at]))
+            return tk_fail(TK_OVERFLOW, "an offset of A(B) leaves the range of 64 bits");
+    }
+    return TK_OK;
+}
+
+/* The values as one stride; false if they move along two bases. */
+static bool as_stride(const values *v, tk_term *out) {
+    *out = tk_term_int(0);
+    for (int i = 0; i < v->count; i++) {
+        if (v->at[i] == 0) continue;
+        if (out->value) return false;
+        *out = (tk_term){v->at[i], v->basis[i], TK_TERM_STATIC};
+    }
+    return true;
+}
+
+/* The digits of A that carry in a box of steps: the carry is floor(sum of steps * q / modulus) with
+ * q = w / unit mod modulus. */
+typedef struct carries {
+    int count;
+    int64_t unit[TK_LAYOUT_MAX_LEAVES], modulus[TK_LAYOUT_MAX_LEAVES];
+} carries;
+
+/* The carries of extent[i] - 1 steps of w[i]. */
+static void find_carries(const problem *p, const int64_t *w, const int64_t *extent, int count,
+                         carries *out) {
+    int64_t unit = 1;
+    out->count = 0;
+    for (int k = 1; k < p->digits->count; k++) {
+        __int128_t reach = 0;
+        for (int i = 0; i < count; i++)
+            reach += (__int128_t)(extent[i] - 1) * (w[i] % p->product[k]);
+        if (reach < p->product[k]) {
+            unit = p->product[k];
+            continue;
+        }
+        out->unit[out->count] = unit;
+        out->modulus[out->count++] = p->product[k] / unit;
+    }
+}
+
+static int64_t carry_weight(const carries *c, int k, int64_t w) {
+    return w / c->unit[k] % c->modulus[k];
+}
+
+/* Steps of w, at most `extent`, after which all its carries start again. */
+static int64_t period_of(const carries *c, int64_t w, int64_t extent) {
+    int64_t period = 1;
+    for (int k = 0; k < c->count; k++) {
+        int64_t q = carry_weight(c, k, w), own = c->modulus[k] / tk_gcd(q, c->modulus[k]);
+        if (tk_mul_overflow_i64(period, own / tk_gcd(period, own), &period) || period > extent)
+            return extent;
+    }
+    return period;
+}
+
+/* Are `t` steps of w in A what t steps of `step` are? */
+static tk_status is_even(const problem *p, int64_t w, int64_t t, const values *step, bool *out) {
+    values reached;
+    TK_TRY(values_at(p, t * w, &reached));
+    *out = true;
+    for (int i = 0; i < reached.count; i++)
+        *out = *out && reached.at[i] == (int64_t)((uint64_t)t * (uint64_t)step->at[i]);
+    return TK_OK;
+}
+
+/* The most equal steps of w, of at most `rest`; 0 if they are too many to be counted. */
+static tk_status count_even(const problem *p, int64_t w, int64_t rest, const values *step,
+                            int64_t *out) {
+    carries all;
+    find_carries(p, &w, &rest, 1, &all);
+    int64_t period = period_of(&all, w, rest);
+    bool even = true;
+    for (*out = 1; *out < rest && even; *out += even) {
+        TK_TRY(is_even(p, w, *out, step, &even));
+        if (even && *out >= period) *out = rest - 1;
+        if (even && *out > ENUMERATE_LIMIT && *out < rest - 1) {
+            *out = 0;
+            return TK_OK;
+        }
+    }
+    return TK_OK;
+}
+
+static tk_status fail_open(void) {
+    return tk_fail(TK_UNSUPPORTED,
+                   "undecided: B crosses extents of A whose strides change both ways, and has more "
+                   "than %lld points that could differ",
+                   (long long)ENUMERATE_LIMIT);
+}
+
+static tk_status refuse_turn(const problem *p, int leaf, int64_t w) {
+    int64_t digit[TK_LAYOUT_MAX_LEAVES] = {0};
+    digit[leaf] = w / p->s[leaf];
+    return refuse(p, digit, 0, "a step of B moves along two modes of A's coordinates");
+}
 
 static tk_status scan_leaf(problem *p, int i) {
     int64_t w = p->s[i], rest = p->n[i];
     p->pieces->first[p->index[i]] = (uint8_t)p->pieces->total;
     while (rest > 1) {
-        tk_term step, value;
-        int64_t t = 1;
-        TK_TRY(value_at(p, w, &step));
-        do {
-            if (++t == rest) break;
-            TK_TRY(value_at(p, t * w, &value));
-        } while (value.value == (int64_t)((uint64_t)t * (uint64_t)step.value));
+        values step;
+        tk_term stride;
+        int64_t t;
+        TK_TRY(values_at(p, w, &step));
+        if (!as_stride(&step, &stride)) return refuse_turn(p, i, w);
+        TK_TRY(count_even(p, w, rest, &step, &t));
+        if (t == 0) return fail_open();
         if (rest % t) return refuse_break(p, i, w, t, rest);
-        TK_TRY(put_piece(p, p->index[i], t, step));
+        TK_TRY(put_piece(p, p->index[i], t, stride));
         rest /= t;
         if (rest > 1) w *= t;
     }
     return TK_OK;
 }
 
-static tk_status compare_everywhere(const problem *p) {
-    int64_t digit[TK_LAYOUT_MAX_LEAVES] = {0};
-    for (int moved = 0; moved < p->leaves;) {
-        tk_term value;
-        TK_TRY(value_at(p, index_of(p, digit), &value));
-        if (value.value != piece_value(p, digit)) return refuse_carry(p, digit);
-        for (moved = 0; moved < p->leaves; moved++) {
-            if (++digit[moved] < p->n[moved]) break;
-            digit[moved] = 0;
+/* The pieces as steps of their own. */
+typedef struct walk {
+    int count;
+    int owner[TK_LAYOUT_MAX_LEAVES];    /* which leaf in question */
+    int64_t step[TK_LAYOUT_MAX_LEAVES]; /* steps of that leaf */
+    int64_t w[TK_LAYOUT_MAX_LEAVES];
+    int64_t extent[TK_LAYOUT_MAX_LEAVES]; /* as many as have to be compared */
+    int group[TK_LAYOUT_MAX_LEAVES];      /* the first of those it shares a carry with */
+} walk;
+
+/* All pieces with a weight in this carry belong together. */
+static void join_groups(const carries *c, int k, walk *w) {
+    int first = -1;
+    for (int i = 0; i < w->count; i++) {
+        if (carry_weight(c, k, w->w[i]) == 0) continue;
+        if (first < 0) first = w->group[i];
+        int from = w->group[i] > first ? w->group[i] : first;
+        int to = w->group[i] > first ? first : w->group[i];
+        for (int j = 0; j < w->count; j++)
+            if (w->group[j] == from) w->group[j] = to;
+        first = to;
+    }
+}
+
+static void load_walk(const problem *p, walk *out) {
+    carries all;
+    out->count = 0;
+    for (int i = 0; i < p->leaves; i++) {
+        int first = p->pieces->first[p->index[i]];
+        int64_t step = 1;
+        for (int j = first; j < first + p->pieces->count[p->index[i]]; j++) {
+            out->owner[out->count] = i;
+            out->step[out->count] = step;
+            out->w[out->count] = step * p->s[i];
+            out->group[out->count] = out->count;
+            out->extent[out->count] = p->pieces->leaf[j].shape.value;
+            step *= out->extent[out->count++];
+        }
+    }
+    find_carries(p, out->w, out->extent, out->count, &all);
+    for (int i = 0; i < out->count; i++) {
+        int64_t period = period_of(&all, out->w[i], out->extent[i]);
+        if (period < out->extent[i]) out->extent[i] = period + 1;
+    }
+    for (int k = 0; k < all.count; k++) join_groups(&all, k, out);
+}
+
+/* Does the layout of the pieces give A's value at these digits of the leaves? */
+static tk_status compare_at(const problem *p, const int64_t *digit) {
+    values reached, made;
+    TK_TRY(values_at(p, index_of(p, digit), &reached));
+    made = reached;
+    memset(made.at, 0, (size_t)made.count * sizeof *made.at);
+    for (int i = 0; i < p->leaves; i++) {
+        int leaf = p->index[i], first = p->pieces->first[leaf];
+        int64_t rest = digit[i];
+        for (int j = first; j < first + p->pieces->count[leaf]; j++) {
+            tk_leaf piece = p->pieces->leaf[j];
+            uint64_t steps = (uint64_t)(rest % piece.shape.value);
+            rest /= piece.shape.value;
+            for (int k = 0; k < made.count; k++)
+                if (made.basis[k] == piece.stride.basis || piece.stride.value == 0)
+                    made.at[k] =
+                        (int64_t)((uint64_t)made.at[k] + steps * (uint64_t)piece.stride.value);
+        }
+    }
+    bool same = !memcmp(made.at, reached.at, (size_t)made.count * sizeof *made.at);
+    return same ? TK_OK : refuse_carry(p, digit);
+}
+
+static tk_status compare_everywhere(const problem *p, const walk *w, int group) {
+    int64_t digit[TK_LAYOUT_MAX_LEAVES] = {0}, place[TK_LAYOUT_MAX_LEAVES] = {0};
+    for (int moved = 0; moved < w->count;) {
+        TK_TRY(compare_at(p, digit));
+        for (moved = 0; moved < w->count; moved++) {
+            if (w->group[moved] != group) continue;
+            digit[w->owner[moved]] += w->step[moved];
+            if (++place[moved] < w->extent[moved]) break;
+            digit[w->owner[moved]] -= place[moved] * w->step[moved];
+            place[moved] = 0;
         }
     }
     return TK_OK;
 }
 
-static tk_status enumerate(problem *p) {
-    restart_pieces(p);
-    for (int i = 0; i < p->leaves; i++) TK_TRY(scan_leaf(p, i));
-    return compare_everywhere(p);
+/* The corners and some points between, in search of a difference. */
+static tk_status compare_some(const problem *p, const walk *w, int group) {
+    uint64_t random = 1;
+    for (int i = 0; i < SAMPLES; i++) {
+        int64_t digit[TK_LAYOUT_MAX_LEAVES] = {0};
+        for (int j = 0; j < w->count; j++) {
+            if (w->group[j] != group) continue;
+            uint64_t extent = (uint64_t)w->extent[j];
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            uint64_t x = (random >> 16) % extent;
+            if (i == 0 || random >> 62 == 0) x = extent - 1;
+            if (i > 0 && random >> 62 == 1) x %= 4;
+            digit[w->owner[j]] += (int64_t)x * w->step[j];
+        }
+        TK_TRY(compare_at(p, digit));
+    }
+    return fail_open();
 }
 
-static bool can_enumerate(const problem *p) {
+static tk_status compare_group(const problem *p, const walk *w, int group) {
     int64_t points = 1;
-    for (int k = 0; k < p->digits->count; k++) {
-        const tk_leaf *leaf = &p->digits->leaf[k];
-        if (leaf->stride.basis || leaf->stride.kind != TK_TERM_STATIC) return false;
+    for (int i = 0; i < w->count; i++)
+        if (w->group[i] == group &&
+            (tk_mul_overflow_i64(points, w->extent[i], &points) || points > ENUMERATE_LIMIT))
+            return compare_some(p, w, group);
+    return compare_everywhere(p, w, group);
+}
+
+/* A group that stays open is no reason not to look for a difference in the others. */
+static tk_status compare_points(problem *p) {
+    walk w;
+    tk_status status = TK_OK;
+    restart_pieces(p);
+    for (int i = 0; i < p->leaves; i++) TK_TRY(scan_leaf(p, i));
+    load_walk(p, &w);
+    for (int i = 0; i < w.count; i++) {
+        tk_status group = w.group[i] == i ? compare_group(p, &w, i) : TK_OK;
+        if (group != TK_OK && group != TK_UNSUPPORTED) return group;
+        if (group != TK_OK) status = group;
     }
-    for (int i = 0; i < p->leaves; i++)
-        if (tk_mul_overflow_i64(points, p->n[i], &points) || points > ENUMERATE_LIMIT) return false;
-    return true;
+    return status == TK_OK ? TK_OK : fail_open();
 }
 
 /* -- Entry -- */
@@ -323,19 +550,6 @@ static tk_status check_decidable(const tk_digits *digits, tk_part b, uint32_t ba
     return TK_OK;
 }
 
-static tk_status fail_undecided(const problem *p, const obstacle *stop) {
-    int64_t digit[TK_LAYOUT_MAX_LEAVES];
-    tk_term value;
-    for (int i = 0; i < p->leaves; i++) digit[i] = p->n[i] - 1;
-    if (stop->leaf < 0 && value_at(p, index_of(p, digit), &value) == TK_OK &&
-        value.value != piece_value(p, digit))
-        return refuse_carry(p, digit);
-    return tk_fail(TK_UNSUPPORTED,
-                   "undecided: B crosses extents of A whose strides change both ways, and has more "
-                   "than %lld points to try",
-                   (long long)ENUMERATE_LIMIT);
-}
-
 /* A last leaf of unknown extent was left apart by coalesce; if it continues the one before it there
  * is no boundary between them, and the two are one unbounded digit. */
 static void merge_tail(tk_digits *digits) {
@@ -358,8 +572,7 @@ tk_status tk_compose_exactly(const tk_digits *given, tk_part b, uint32_t basis, 
     load_problem(&digits, b, basis, pieces, &p);
     TK_TRY(split_free(&p, &stop));
     if (!stop.found) return TK_OK;
-    if (!carries_show(&digits))
-        return can_enumerate(&p) ? enumerate(&p) : fail_undecided(&p, &stop);
+    if (!carries_show(&digits)) return compare_points(&p);
     if (stop.leaf >= 0) return refuse_break(&p, stop.leaf, stop.w, stop.t, stop.rest);
     int64_t digit[TK_LAYOUT_MAX_LEAVES];
     for (int i = 0; i < p.leaves; i++) digit[i] = p.n[i] - 1;

@@ -34,11 +34,14 @@ static tk_status divide_pair(const tk_layout *a, const tk_layout *b, tk_layout *
     return tk_layout_composition(&whole, &both, out);
 }
 
+/* The cotarget counts only what moves of A, so that strides of 0 do not take it past 2^63; the
+ * complement's last leaf is unbounded in the composition, and the result is the same. */
 static tk_status product_pair(const tk_layout *a, const tk_layout *b, tk_layout *out) {
     tk_term size, reach, target;
-    tk_layout gaps, repeats;
+    tk_layout moving, gaps, repeats;
     if (!tk_layout_is_static(a)) return tk_fail(TK_UNSUPPORTED, "a product needs a static block");
-    TK_TRY(tk_layout_size(a, &size));
+    TK_TRY(tk_layout_filter(a, &moving));
+    TK_TRY(tk_layout_size(&moving, &size));
     TK_TRY(tk_layout_cosize(b, &reach));
     TK_TRY(tk_term_mul(size, reach, &target));
     TK_TRY(tk_layout_complement(a, target, &gaps));

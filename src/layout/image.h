@@ -1,9 +1,9 @@
-/* The leaves of a layout that move, with where they stand: what complements and inverses sort.
- * Private. */
+/* The leaves of a layout that move, with where they stand (what complements and inverses sort), and
+ * where an offset comes from. Private. */
 #ifndef LAYOUT_IMAGE_H
 #define LAYOUT_IMAGE_H
 
-#include "base/alloc.h"
+#include "layout/term.h"
 #include "layout/tree.h"
 
 /* A leaf with an extent above 1 and a stride that is not 0; `prefix` is the product of the extents
@@ -20,6 +20,17 @@ int tk_moving_leaves(const tk_layout *layout, tk_moving *out);
 
 /* By stride, then extent, then position; dynamic strides last. */
 void tk_sort_moving(tk_moving *leaf, int count);
+
+/* Between low[i] and high[i] steps of stride[i], which is not 0 and not INT64_MIN. */
+typedef struct tk_steps {
+    int count;
+    int64_t stride[TK_LAYOUT_MAX_LEAVES];
+    int64_t low[TK_LAYOUT_MAX_LEAVES], high[TK_LAYOUT_MAX_LEAVES];
+} tk_steps;
+
+/* How many steps of each stride (out[i] for stride[i]) add up to `total`: proven when found,
+ * refuted when there are none, open when the search was given up. */
+tk_proof tk_find_steps(const tk_steps *steps, int64_t total, int64_t *out);
 
 /* Two integer coordinates of one offset. */
 typedef struct tk_collision {

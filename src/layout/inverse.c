@@ -1,22 +1,18 @@
 /* Right and left inverse, and the widest vector that two layouts share.
  *
- * Basis strides are inverted basis by basis, each as a mode of its own. For one basis:
+ * Basis strides are inverted basis by basis, each as a mode of its own, nested as the basis vectors
+ * are. For one basis:
  *
  * The right inverse chains leaves whose strides are the running product 1, s, s*s', ... A leaf may
  * be followed by any leaf that starts where it ends, so with equal strides there is a choice; the
  * best chain from each leaf depends only on where the leaf ends, so one pass from large strides to
  * small finds the longest. (CuTe takes the first; where strides differ the two agree.)
  *
- * The left inverse splits an offset at the strides, d_1 | d_2 | ..., and gives each digit the
- * prefix product of its leaf. Where the strides do not divide each other, other splits can still
- * work: (2,2):(2,3) is inverted by (2,3):(1,1). They are searched among the strides and their
- * common divisors, and each candidate is proved by composition. */
+ * The left inverse is in left_inverse.c. */
 #include "layout/coalesce.h"
 #include "layout/image.h"
+#include "layout/left_inverse.h"
 #include "layout/term.h"
-
-/* Points where the search may split an offset. More would rarely help and 2^n sets are tried. */
-#define MAX_SPLITS 12
 
 static tk_status check_static(const tk_layout *layout, const char *operation) {
     if (tk_layout_is_static(layout)) return TK_OK;
@@ -58,210 +54,52 @@ static tk_status right_one(const tk_moving *leaf, int count, tk_layout *out) {
     return TK_OK;
 }
 
-/* -- Left inverse of one basis -- */
-
-static tk_status check_leaves(const tk_moving *leaf, int count) {
-    for (int i = 0; i < count; i++)
-        if (leaf[i].leaf.stride.value < 0)
-            return tk_fail(TK_SHAPE_ERROR,
-                           "stride %lld of leaf %d: a left inverse needs strides that "
-                           "are not negative",
-                           (long long)leaf[i].leaf.stride.value, leaf[i].index);
-    return TK_OK;
-}
-
-/* A split of offsets at `at[0] = 1 | at[1] | ...`, with the stride of each digit. */
-typedef struct split {
-    int count;
-    int64_t at[TK_LAYOUT_MAX_LEAVES + 1];
-    int64_t stride[TK_LAYOUT_MAX_LEAVES + 1];
-    bool known[TK_LAYOUT_MAX_LEAVES + 1];
-} split;
-
-static int put_split(const split *s, int64_t last_extent, tk_leaf *out) {
-    tk_leaf digit[TK_LAYOUT_MAX_LEAVES + 1];
-    for (int i = 0; i < s->count; i++) {
-        int64_t extent = i + 1 < s->count ? s->at[i + 1] / s->at[i] : last_extent;
-        digit[i] = (tk_leaf){tk_term_int(extent), tk_term_int(s->stride[i])};
-    }
-    return tk_coalesce_leaves(digit, s->count, false, out);
-}
-
-/* The direct form: each stride divides the next and no leaf reaches into the next. */
-static bool split_direct(const tk_moving *leaf, int count, split *out) {
-    out->count = 0;
-    if (count == 0 || leaf[0].leaf.stride.value > 1) {
-        out->at[0] = 1;
-        out->stride[0] = 0;
-        out->count = 1;
-    }
-    for (int i = 0; i < count; i++) {
-        int64_t stride = leaf[i].leaf.stride.value, end;
-        if (i + 1 < count) {
-            int64_t above = leaf[i + 1].leaf.stride.value;
-            if (above % stride || tk_mul_overflow_i64(stride, leaf[i].leaf.shape.value, &end) ||
-                end > above)
-                return false;
-        }
-        out->at[out->count] = stride;
-        out->stride[out->count++] = leaf[i].prefix;
-    }
-    return true;
-}
-
-static int64_t digit_at(const split *s, int64_t offset, int i) {
-    int64_t digit = offset / s->at[i];
-    return i + 1 < s->count ? digit % (s->at[i + 1] / s->at[i]) : digit;
-}
-
-/* Strides from `sum of digits * strides = prefix` for each leaf, one unknown at a time. */
-static bool solve_split(const tk_moving *leaf, int count, split *s) {
-    for (bool progress = true; progress;) {
-        progress = false;
-        for (int i = 0; i < count; i++) {
-            int64_t rest = leaf[i].prefix, digit;
-            int unknown = -1, unknowns = 0;
-            for (int j = 0; j < s->count; j++) {
-                digit = digit_at(s, leaf[i].leaf.stride.value, j);
-                if (s->known[j])
-                    rest = (int64_t)((uint64_t)rest - (uint64_t)digit * (uint64_t)s->stride[j]);
-                else if (digit)
-                    unknown = j, unknowns++;
-            }
-            if (unknowns == 0 && rest) return false;
-            if (unknowns != 1) continue;
-            digit = digit_at(s, leaf[i].leaf.stride.value, unknown);
-            if (rest % digit) return false;
-            s->stride[unknown] = rest / digit;
-            s->known[unknown] = progress = true;
-        }
-    }
-    return true;
-}
-
-/* Is `inverse` a left inverse? Composed with the leaves it must count 0, 1, 2, ... in their order.
- */
-static bool inverts(const tk_layout *inverse, const tk_moving *leaf, int count) {
-    tk_layout forward, back;
-    tk_layout_clear(&forward);
-    tk_put_node(&forward, (uint8_t)count);
-    for (int i = 0; i < count; i++) {
-        tk_term stride = tk_term_int(leaf[i].leaf.stride.value);
-        tk_put_leaf(&forward, leaf[i].leaf.shape, stride);
-    }
-    if (tk_layout_composition(inverse, &forward, &back) != TK_OK) return false;
-    tk_part mode = tk_part_first(tk_part_of(&back));
-    for (int i = 0; i < count; i++, mode = tk_part_next(mode)) {
-        tk_leaf whole[TK_LAYOUT_MAX_LEAVES];
-        int pieces = tk_coalesce_leaves(mode.leaf, tk_tree_leaves(mode.node), false, whole);
-        if (pieces != 1 || whole[0].stride.value != leaf[i].prefix) return false;
-    }
-    return true;
-}
-
-/* Strides and their common divisors above 1, increasing. */
-static int collect_splits(const tk_moving *leaf, int count, int64_t *out) {
-    int found = 0;
-    for (int i = 0; i < count; i++) {
-        for (int j = i; j < count && found < MAX_SPLITS; j++) {
-            int64_t value = tk_gcd(leaf[i].leaf.stride.value, leaf[j].leaf.stride.value);
-            int at = 0;
-            while (at < found && out[at] < value) at++;
-            if (value < 2 || (at < found && out[at] == value)) continue;
-            memmove(out + at + 1, out + at, (size_t)(found - at) * sizeof *out);
-            out[at] = value;
-            found++;
-        }
-    }
-    return found;
-}
-
-static bool try_splits(const tk_moving *leaf, int count, const int64_t *point, int points,
-                       unsigned chosen, bool negative, tk_layout *out) {
-    split s = {.count = 1, .at = {1}};
-    for (int i = 0; i < points; i++) {
-        if (!(chosen >> i & 1)) continue;
-        if (point[i] % s.at[s.count - 1]) return false;
-        s.at[s.count] = point[i];
-        s.stride[s.count] = 0;
-        s.known[s.count++] = false;
-    }
-    if (!solve_split(leaf, count, &s)) return false;
-    for (int i = 0; i < s.count; i++)
-        if (s.stride[i] < 0 && !negative) return false;
-    int64_t reach = 0;
-    for (int i = 0; i < count; i++)
-        reach += (leaf[i].leaf.shape.value - 1) * leaf[i].leaf.stride.value;
-    tk_leaf kept[TK_LAYOUT_MAX_LEAVES + 1];
-    int leaves = put_split(&s, reach / s.at[s.count - 1] + 1, kept);
-    tk_layout_clear(out);
-    tk_put_coalesced(out, kept, leaves);
-    return tk_layout_finish(out) == TK_OK && inverts(out, leaf, count);
-}
-
-static tk_status search_left(const tk_moving *leaf, int count, tk_layout *out) {
-    int64_t point[MAX_SPLITS];
-    int points = collect_splits(leaf, count, point);
-    for (int negative = 0; negative < 2; negative++)
-        for (unsigned chosen = 0; chosen < 1u << points; chosen++)
-            if (try_splits(leaf, count, point, points, chosen, negative, out)) return TK_OK;
-    return tk_fail(TK_UNSUPPORTED,
-                   "no left inverse was found: the strides do not divide each other, "
-                   "and no split at them or at their common divisors inverts them");
-}
-
-static tk_status left_one(const tk_moving *leaf, int count, tk_layout *out) {
-    TK_TRY(check_leaves(leaf, count));
-    split direct;
-    tk_leaf kept[TK_LAYOUT_MAX_LEAVES + 1];
-    if (split_direct(leaf, count, &direct)) {
-        int64_t last = count ? leaf[count - 1].leaf.shape.value : 1;
-        int leaves = put_split(&direct, last, kept);
-        tk_put_coalesced(out, kept, leaves);
-        return TK_OK;
-    }
-    tk_layout found;
-    TK_TRY(search_left(leaf, count, &found));
-    tk_put_part(out, tk_part_of(&found));
-    return TK_OK;
-}
-
 /* -- All bases -- */
 
 typedef tk_status invert_one(const tk_moving *leaf, int count, tk_layout *out);
 
-/* The leaves of one basis, sorted by stride. */
-static int select_basis(const tk_moving *all, int count, uint32_t basis, tk_moving *out) {
+/* The leaves whose basis begins with the `depth` modes of `path`. */
+static int select_basis(const tk_moving *all, int count, uint32_t path, int depth, tk_moving *out) {
+    uint32_t known = ((uint32_t)1 << (TK_BASIS_BITS * depth)) - 1;
     int kept = 0;
     for (int i = 0; i < count; i++)
-        if (all[i].leaf.stride.basis == basis) out[kept++] = all[i];
-    tk_sort_moving(out, kept);
+        if ((all[i].leaf.stride.basis & known) == path) out[kept++] = all[i];
     return kept;
 }
 
-static tk_status invert(const tk_layout *layout, invert_one *one, tk_layout *out) {
-    tk_moving moving[TK_LAYOUT_MAX_LEAVES], group[TK_LAYOUT_MAX_LEAVES];
-    int count = tk_moving_leaves(layout, moving), modes = 0, plain = 0;
-    for (int i = 0; i < count; i++) {
-        uint32_t basis = moving[i].leaf.stride.basis;
-        if (basis >> TK_BASIS_BITS)
-            return tk_fail(TK_UNSUPPORTED, "stride %s: an inverse takes basis vectors of one level",
-                           tk_term_show(moving[i].leaf.stride).text);
-        if ((int)basis > modes) modes = (int)basis;
-        plain += basis == 0;
+/* Offsets are one number where the strides have no further basis; else a tuple, and the inverse has
+ * a mode for each of its numbers. */
+static tk_status invert_mode(const tk_moving *all, int count, uint32_t path, int depth,
+                             invert_one *one, tk_layout *out) {
+    tk_moving group[TK_LAYOUT_MAX_LEAVES];
+    int kept = select_basis(all, count, path, depth, group), modes = 0, ends = 0;
+    for (int i = 0; i < kept; i++) {
+        int mode = (int)(group[i].leaf.stride.basis >> (TK_BASIS_BITS * depth) & 63);
+        ends += mode == 0;
+        if (mode > modes) modes = mode;
     }
-    if (modes && plain) return tk_fail(TK_SHAPE_ERROR, "strides mix integers and basis vectors");
-    tk_layout_clear(out);
+    if (modes && ends)
+        return tk_fail(TK_SHAPE_ERROR,
+                       "strides mix integers and basis vectors: stride %s names "
+                       "modes inside a number",
+                       tk_term_show(group[0].leaf.stride).text);
     if (!modes) {
-        int kept = select_basis(moving, count, 0, group);
-        TK_TRY(one(group, kept, out));
-        return tk_layout_finish(out);
+        tk_sort_moving(group, kept);
+        return one(group, kept, out);
     }
     tk_put_node(out, (uint8_t)modes);
     for (int mode = 1; mode <= modes; mode++) {
-        int kept = select_basis(moving, count, (uint32_t)mode, group);
-        TK_TRY(one(group, kept, out));
+        uint32_t inner = path | (uint32_t)mode << (TK_BASIS_BITS * depth);
+        TK_TRY(invert_mode(group, kept, inner, depth + 1, one, out));
     }
+    return TK_OK;
+}
+
+static tk_status invert(const tk_layout *layout, invert_one *one, tk_layout *out) {
+    tk_moving moving[TK_LAYOUT_MAX_LEAVES];
+    int count = tk_moving_leaves(layout, moving);
+    tk_layout_clear(out);
+    TK_TRY(invert_mode(moving, count, 0, 0, one, out));
     return tk_layout_finish(out);
 }
 
@@ -284,48 +122,54 @@ tk_status tk_layout_left_inverse(const tk_layout *layout, tk_layout *out) {
             "no left inverse: the layout is not injective, coordinates %lld and %lld have "
             "one offset",
             (long long)collision.first, (long long)collision.second);
-    return invert(layout, left_one, out);
+    return invert(layout, tk_invert_left, out);
 }
 
 /* -- The widest common vector -- */
 
-/* Do the first leaves of b's right inverse, the last cut to t, stay in a and give consecutive
- * offsets? */
-static bool is_vector(const tk_layout *a, const tk_layout *inverse, int leaves, int64_t t,
-                      int64_t *out_size) {
-    tk_layout access, offsets, whole;
+/* Coordinates beyond whole steps that are looked at one by one. */
+#define PARTIAL_LIMIT ((int64_t)1 << 20)
+
+/* Does a take the first leaves of b's right inverse, the last cut to t steps, to 0, 1, 2, ...? */
+static bool is_vector(const tk_layout *a, int64_t size, const tk_layout *inverse, int leaves,
+                      int64_t t) {
+    tk_layout access, offsets;
+    tk_leaf whole[TK_LAYOUT_MAX_LEAVES];
+    tk_term reach;
     tk_layout_clear(&access);
     tk_put_node(&access, (uint8_t)leaves);
-    tk_term size, reach;
-    *out_size = 1;
     for (int i = 0; i < leaves; i++) {
         tk_term extent = i + 1 == leaves ? tk_term_int(t) : inverse->leaf[i].shape;
         tk_put_leaf(&access, extent, inverse->leaf[i].stride);
-        *out_size *= extent.value;
     }
-    return tk_layout_size(a, &size) == TK_OK && tk_layout_cosize(&access, &reach) == TK_OK &&
-           reach.value <= size.value && tk_layout_composition(a, &access, &offsets) == TK_OK &&
-           tk_layout_coalesce(&offsets, NULL, &whole) == TK_OK && whole.leaf_count == 1 &&
-           (whole.leaf[0].shape.value == 1 || tk_term_is(whole.leaf[0].stride, 1));
+    if (tk_layout_cosize(&access, &reach) != TK_OK || reach.value > size) return false;
+    if (tk_layout_composition(a, &access, &offsets) != TK_OK) return false;
+    int count = tk_coalesce_leaves(offsets.leaf, offsets.leaf_count, false, whole);
+    return count == 0 || (count == 1 && tk_term_is(whole[0].stride, 1));
 }
 
-/* The most steps of the last leaf that still make a vector. A is asked where its own run ends;
- * where it gives no answer, vectors of up to 4096 elements are tried. */
-static int64_t widest_part(const tk_layout *a, const tk_layout *inverse, int leaves,
-                           int64_t *out_size) {
-    tk_leaf last = inverse->leaf[leaves - 1];
-    int64_t extent = last.shape.value;
-    if (is_vector(a, inverse, leaves, extent, out_size)) return extent;
-    tk_layout access, offsets, whole;
-    tk_layout_clear(&access);
-    tk_put_leaf(&access, last.shape, last.stride);
-    if (tk_layout_composition(a, &access, &offsets) == TK_OK &&
-        tk_layout_coalesce(&offsets, NULL, &whole) == TK_OK && whole.leaf_count > 1 &&
-        is_vector(a, inverse, leaves, whole.leaf[0].shape.value, out_size))
-        return whole.leaf[0].shape.value;
-    for (int64_t t = extent < 4096 ? extent - 1 : 4096; t > 1; t--)
-        if (extent % t == 0 && is_vector(a, inverse, leaves, t, out_size)) return t;
-    return 1;
+/* The most steps of the last leaf, by halving: what holds for t steps holds for fewer. */
+static int64_t count_steps(const tk_layout *a, int64_t size, const tk_layout *inverse, int leaves) {
+    int64_t good = 1, bad = inverse->leaf[leaves - 1].shape.value + 1;
+    while (bad - good > 1) {
+        int64_t middle = good + (bad - good) / 2;
+        if (is_vector(a, size, inverse, leaves, middle))
+            good = middle;
+        else
+            bad = middle;
+    }
+    return good;
+}
+
+/* The first offset from `reached` on that a does not reach by b's coordinate. */
+static int64_t count_partial(const tk_layout *a, int64_t size, const tk_layout *inverse,
+                             int64_t reached, int64_t most) {
+    if (most - reached > PARTIAL_LIMIT) most = reached + PARTIAL_LIMIT;
+    for (; reached < most; reached++) {
+        int64_t coord = tk_layout_at(inverse, reached);
+        if (coord >= size || tk_layout_at(a, coord) != reached) break;
+    }
+    return reached;
 }
 
 tk_status tk_layout_max_common_vector(const tk_layout *a, const tk_layout *b, int64_t *out) {
@@ -336,13 +180,17 @@ tk_status tk_layout_max_common_vector(const tk_layout *a, const tk_layout *b, in
         return tk_fail(TK_UNSUPPORTED,
                        "max_common_vector needs static extents and integer strides");
     tk_layout inverse;
+    tk_term size;
     TK_TRY(tk_layout_right_inverse(b, &inverse));
+    TK_TRY(tk_layout_size(a, &size));
     *out = 1;
     for (int leaves = 1; leaves <= inverse.leaf_count; leaves++) {
-        int64_t extent = inverse.leaf[leaves - 1].shape.value, size = 1;
-        int64_t t = widest_part(a, &inverse, leaves, &size);
-        if (t > 1) *out = size;
-        if (t < extent) break;
+        int64_t extent = inverse.leaf[leaves - 1].shape.value, block = *out;
+        int64_t steps = count_steps(a, size.value, &inverse, leaves);
+        *out = block * steps;
+        if (steps == extent) continue;
+        *out = count_partial(a, size.value, &inverse, *out, *out + block);
+        break;
     }
     return TK_OK;
 }

@@ -1,6 +1,7 @@
 /* Swizzles and composed layouts `inner o offset o outer`. */
+#include "layout/swizzle.h"
+#include "layout/coalesce.h"
 #include "layout/term.h"
-#include "layout/tree.h"
 
 tk_status tk_swizzle_check(tk_swizzle s) {
     int distance = s.shift < 0 ? -s.shift : s.shift;
@@ -161,4 +162,110 @@ tk_status tk_composed_recast(const tk_composed *composed, int64_t new_bits, int6
     if (out->swizzle.base < 0) out->swizzle.base = 0;
     TK_TRY(tk_swizzle_check(out->swizzle));
     return recast_offset(&out->offset, new_bits / common, old_bits / common);
+}
+
+/* -- A layout after a swizzle --
+ *
+ * If A moves each bit of an index to a bit of its own, then A(x xor y) = A(x) xor A(y), and
+ * A o S = S' o A where S' works on the bits that those of S go to. It is a swizzle if they stay
+ * together. One leaf of a power of two is such an A; so are leaves of powers of two as far as no
+ * two bits meet. */
+
+/* Where A's digits put each bit; -1 where they do not keep it whole. */
+static void follow_bits(const tk_layout *a, int *place) {
+    tk_leaf digit[TK_LAYOUT_MAX_LEAVES];
+    int count = tk_coalesce_leaves(a->leaf, a->leaf_count, true, digit), bit = 0;
+    for (int i = 0; i < count; i++) {
+        int width = i + 1 < count ? exact_log2(digit[i].shape.value) : 63;
+        int start = exact_log2(digit[i].stride.value);
+        if (width < 0) break;
+        for (int j = 0; j < width && bit < 63; j++)
+            place[bit++] = start < 0 || start + j > 62 ? -1 : start + j;
+    }
+    while (bit < 63) place[bit++] = -1;
+}
+
+/* Do the lowest bits go to places of their own? */
+static bool stay_apart(const int *place, int bits) {
+    uint64_t taken = 0;
+    for (int i = 0; i < bits; i++) {
+        if (place[i] < 0 || taken >> place[i] & 1) return false;
+        taken |= (uint64_t)1 << place[i];
+    }
+    return true;
+}
+
+static bool stay_together(const int *place, int first, int bits) {
+    for (int i = 1; i < bits; i++)
+        if (place[first + i] != place[first] + i) return false;
+    return true;
+}
+
+/* S' for indices below 2^width; false if it is no swizzle. */
+static bool move_swizzle(const int *place, tk_swizzle s, int width, tk_swizzle *out) {
+    int from = s.base + (s.shift > 0 ? s.shift : 0), to = s.base + (s.shift < 0 ? -s.shift : 0);
+    if (to + s.bits > width) width = to + s.bits;
+    if (from + s.bits > width) width = from + s.bits;
+    if (width > 62 || !stay_apart(place, width)) return false;
+    if (!stay_together(place, from, s.bits) || !stay_together(place, to, s.bits)) return false;
+    int shift = place[from] - place[to];
+    *out = (tk_swizzle){s.bits, place[shift > 0 ? to : from], shift};
+    return tk_swizzle_check(*out) == TK_OK;
+}
+
+/* A(offset + B(c)) as A(offset) + R(c). */
+static tk_status compose_apart(const tk_layout *a, const tk_composed *b, tk_tuple *out_offset,
+                               tk_layout *out) {
+    tk_layout both, pieces;
+    tk_tuple second;
+    TK_TRY(tk_tuple_from_ints((int64_t[]){0, 1}, 2, &second));
+    tk_layout_clear(&both);
+    tk_put_node(&both, 2);
+    tk_put_part(&both, tk_part_of(&b->outer));
+    tk_put_leaf(&both, tk_term_int(2), b->offset.leaf[0]);
+    TK_TRY(tk_layout_finish(&both));
+    TK_TRY(tk_layout_composition(a, &both, &pieces));
+    TK_TRY(tk_layout_eval(&pieces, &second, out_offset));
+    return tk_layout_mode(&pieces, 0, out);
+}
+
+/* The bits of the largest index that reaches the swizzle; 62 if it is not known. */
+static int index_width(const tk_composed *b) {
+    tk_term span;
+    int64_t most;
+    if (tk_layout_cosize(&b->outer, &span) != TK_OK || span.kind || b->offset.leaf[0].kind)
+        return 62;
+    if (tk_add_overflow_i64(span.value - 1, b->offset.leaf[0].value, &most)) return 62;
+    int width = 0;
+    while (width < 62 && most >> width) width++;
+    return width;
+}
+
+tk_status tk_compose_before_swizzle(const tk_layout *a, const tk_composed *b, tk_composed *out) {
+    int place[63], width = index_width(b);
+    tk_swizzle s = b->swizzle, moved;
+    int from = s.base + (s.shift > 0 ? s.shift : 0);
+    tk_layout outer;
+    tk_tuple offset;
+    if (from >= width || s.bits == 0) {
+        if (!tk_term_is(b->offset.leaf[0], 0))
+            return tk_composed_make(a, &b->offset, &b->outer, out);
+        TK_TRY(tk_layout_composition(a, &b->outer, &outer));
+        tk_composed_from_layout(&outer, out);
+        return TK_OK;
+    }
+    TK_TRY(compose_apart(a, b, &offset, &outer));
+    follow_bits(a, place);
+    bool found = tk_layout_is_plain(a) && move_swizzle(place, s, width, &moved);
+    if (!found && tk_layout_is_plain(a) && from + s.bits > width) {
+        s.bits = width - from; /* the bits above are never set */
+        found = move_swizzle(place, s, width, &moved);
+    }
+    if (!found)
+        return tk_fail(TK_UNSUPPORTED,
+                       "a layout after S<%d,%d,%d>: it is a swizzle after a layout only where each "
+                       "bit of an index goes to a bit of its own, and those of the swizzle stay "
+                       "together",
+                       (int)b->swizzle.bits, (int)b->swizzle.base, (int)b->swizzle.shift);
+    return tk_composed_make_swizzled(moved, &offset, &outer, out);
 }

@@ -1,6 +1,7 @@
 /* Tiling for use: covering a shape with blocks, cutting out one tile, dealing a tensor to threads,
  * thread-value layouts, and the same bytes seen in other elements. */
 #include "layout/coalesce.h"
+#include "layout/image.h"
 #include "layout/term.h"
 #include "layout/tree.h"
 
@@ -125,33 +126,62 @@ tk_status tk_layout_local_tile(const tk_layout *layout, const tk_tiler *tiler,
     return cut(&zipped, coord, true, out, out_offset);
 }
 
-/* The coordinate of a thread: digit (index / stride) mod extent on each leaf, in one number a mode.
- */
+/* The digits of a thread: (index / stride) mod extent on each leaf. False if that is another
+ * thread: then the strides do not divide each other, or there is none. */
+static bool thread_by_digits(const tk_layout *threads, int64_t index, int64_t *digit) {
+    int64_t total = 0;
+    for (int i = 0; i < threads->leaf_count; i++) {
+        int64_t extent = threads->leaf[i].shape.value, stride = threads->leaf[i].stride.value;
+        digit[i] = stride > 0 ? index / stride % extent : 0;
+        total += digit[i] * stride;
+    }
+    return total == index;
+}
+
+static tk_proof thread_by_search(const tk_layout *threads, int64_t index, int64_t *digit) {
+    tk_moving leaf[TK_LAYOUT_MAX_LEAVES];
+    tk_steps steps;
+    int64_t found[TK_LAYOUT_MAX_LEAVES];
+    steps.count = tk_moving_leaves(threads, leaf);
+    for (int i = 0; i < steps.count; i++) {
+        steps.stride[i] = leaf[i].leaf.stride.value;
+        steps.low[i] = 0;
+        steps.high[i] = leaf[i].leaf.shape.value - 1;
+    }
+    memset(digit, 0, threads->leaf_count * sizeof *digit);
+    tk_proof proof = tk_find_steps(&steps, index, found);
+    for (int i = 0; i < steps.count && proof == TK_PROVEN; i++) digit[leaf[i].index] = found[i];
+    return proof;
+}
+
+/* The coordinate of a thread in one number a mode. */
 static tk_status place_thread(const tk_layout *threads, int64_t index, tk_tuple *out) {
-    tk_term size;
-    TK_TRY(tk_layout_size(threads, &size));
+    int64_t digit[TK_LAYOUT_MAX_LEAVES];
     if (!tk_layout_is_plain(threads))
         return tk_fail(TK_UNSUPPORTED, "a thread layout is static with integer strides");
-    tk_part part = tk_part_of(threads), mode;
-    int rank = tk_part_rank(part);
-    int64_t total = 0;
+    if (!thread_by_digits(threads, index, digit)) {
+        tk_proof proof = thread_by_search(threads, index, digit);
+        if (proof == TK_REFUTED)
+            return tk_fail(TK_INDEX_ERROR, "thread %lld is not in the thread layout",
+                           (long long)index);
+        if (proof == TK_OPEN)
+            return tk_fail(TK_UNSUPPORTED, "undecided: is thread %lld in the thread layout?",
+                           (long long)index);
+    }
+    tk_part part = tk_part_of(threads);
+    int rank = tk_part_rank(part), leaf = 0;
     tk_tuple_clear(out);
     tk_tuple_put_node(out, (uint8_t)rank);
     for (int i = 0; i < rank; i++) {
-        mode = tk_part_mode(part, i);
-        int leaves = tk_tree_leaves(mode.node);
+        int leaves = tk_tree_leaves(tk_part_mode(part, i).node);
         int64_t place = 0, prefix = 1;
-        for (int j = 0; j < leaves; j++) {
-            int64_t extent = mode.leaf[j].shape.value, stride = mode.leaf[j].stride.value;
-            int64_t digit = stride > 0 ? index / stride % extent : 0;
-            total += digit * stride;
-            place += digit * prefix;
-            prefix *= extent;
+        for (; leaves > 0; leaves--, leaf++) {
+            place += digit[leaf] * prefix;
+            prefix *= threads->leaf[leaf].shape.value;
         }
         tk_tuple_put_leaf(out, tk_term_int(place));
     }
-    if (total == index) return TK_OK;
-    return tk_fail(TK_INDEX_ERROR, "thread %lld is not in the thread layout", (long long)index);
+    return TK_OK;
 }
 
 tk_status tk_layout_local_partition(const tk_layout *layout, const tk_layout *threads,

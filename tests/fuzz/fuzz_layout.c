@@ -1,7 +1,7 @@
 /* Layout text and operations: whatever the bytes, parsing ends with a status; what it accepts
  * prints to text that parses to the same value; a line of tab-separated words is an operation,
- * whose result prints and parses likewise; and a composition that is answered is the function it
- * promises. */
+ * whose result prints and parses likewise; and a composition or a left inverse that is answered is
+ * the function it promises. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +53,24 @@ static void check_composition(const tk_layout_value *args, const tk_layout_value
         require(tk_layout_at(r, i) == tk_layout_at(a, tk_layout_at(b, i)));
 }
 
+/* A search through large strides takes long under a sanitizer. */
+static bool is_slow(const char *name, const tk_layout_value *args, int count) {
+    if (strcmp(name, "left_inverse") || count != 1 || args[0].kind != TK_VALUE_LAYOUT) return false;
+    const tk_layout *layout = &args[0].as.layout;
+    for (int i = 0; i < layout->leaf_count; i++)
+        if (layout->leaf[i].stride.value >= 1 << 10) return true;
+    return false;
+}
+
+static void check_left_inverse(const tk_layout_value *arg, const tk_layout_value *result) {
+    const tk_layout *layout = &arg->as.layout, *inverse = &result->as.layout;
+    tk_term size;
+    if (arg->kind != TK_VALUE_LAYOUT || !is_small(layout)) return;
+    require(tk_layout_size(layout, &size) == TK_OK);
+    for (int64_t i = 0; i < size.value; i++)
+        require(tk_layout_at(inverse, tk_layout_at(layout, i)) == i);
+}
+
 static void draw(const tk_layout_value *value) {
     size_t length;
     tk_term size;
@@ -75,10 +93,12 @@ static void run_line(char *line) {
         if (tk_layout_value_parse(word[i], &args[i - 1]) != TK_OK) return;
         check_round_trip(&args[i - 1]);
     }
+    if (is_slow(word[0], args, count - 1)) return;
     if (tk_layout_call(word[0], args, count - 1, &result) != TK_OK) return;
     check_round_trip(&result);
     draw(&result);
     if (!strcmp(word[0], "composition")) check_composition(args, &result);
+    if (!strcmp(word[0], "left_inverse")) check_left_inverse(args, &result);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

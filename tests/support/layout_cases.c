@@ -192,3 +192,73 @@ bool composition_exists(const tk_layout *a, const tk_layout *b) {
         if (!leaf_exists(a, &b->leaf[j])) return false;
     return true;
 }
+
+/* -- Left inverses -- */
+
+#define MAX_POINTS 256
+#define MAX_DIGITS 16
+
+/* The equations of one chain of moduli, one for each point: digits times strides are the index. */
+typedef struct equations {
+    int points, digits;
+    int64_t offset[MAX_POINTS], index[MAX_POINTS];
+    int64_t modulus[MAX_DIGITS];
+} equations;
+
+/* Are there integer strides? Columns are combined until each row has one entry more than those
+ * before it, which then must divide what is left. */
+static bool have_solution(const equations *e) {
+    static int64_t a[MAX_POINTS][MAX_DIGITS];
+    int64_t solved[MAX_DIGITS];
+    int pivots = 0;
+    for (int i = 0; i < e->points; i++)
+        for (int j = 0; j < e->digits; j++) {
+            int64_t digit = e->offset[i] / e->modulus[j];
+            a[i][j] = j + 1 < e->digits ? digit % (e->modulus[j + 1] / e->modulus[j]) : digit;
+        }
+    for (int i = 0; i < e->points; i++) {
+        int64_t rest = e->index[i];
+        for (int j = 0; j < pivots; j++) rest -= a[i][j] * solved[j];
+        for (int j = pivots + 1; j < e->digits; j++)
+            while (a[i][j]) {
+                int64_t quotient = a[i][pivots] / a[i][j];
+                for (int k = i; k < e->points; k++) {
+                    int64_t kept = a[k][pivots] - quotient * a[k][j];
+                    a[k][pivots] = a[k][j];
+                    a[k][j] = kept;
+                }
+            }
+        int64_t pivot = pivots < e->digits ? a[i][pivots] : 0;
+        if (pivot == 0 && rest) return false;
+        if (pivot == 0) continue;
+        if (rest % pivot) return false;
+        solved[pivots++] = rest / pivot;
+    }
+    return true;
+}
+
+/* All chains that go on from the moduli there are. */
+static bool some_chain_solves(equations *e, int64_t most) {
+    if (have_solution(e)) return true;
+    int64_t last = e->modulus[e->digits - 1];
+    for (int64_t next = 2 * last; next <= most; next += last) {
+        e->modulus[e->digits++] = next;
+        bool found = some_chain_solves(e, most);
+        e->digits--;
+        if (found) return true;
+    }
+    return false;
+}
+
+bool left_inverse_exists(const tk_layout *layout, int64_t most) {
+    equations e = {.points = 0, .digits = 1, .modulus = {1}};
+    int64_t size = size_of(layout);
+    for (int64_t i = 0; i < size; i++) {
+        int64_t offset = value_of(layout, i);
+        if (offset > most) continue;
+        assert_true(e.points < MAX_POINTS);
+        e.offset[e.points] = offset;
+        e.index[e.points++] = i;
+    }
+    return some_chain_solves(&e, most);
+}

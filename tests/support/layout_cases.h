@@ -61,6 +61,11 @@ bool same_function(const tk_layout *a, const tk_layout *b);
  * definition: the leaves must add up, and each leaf must break into equal steps. */
 bool composition_exists(const tk_layout *a, const tk_layout *b);
 
+/* Is there a layout that takes all offsets up to `most` back to their coordinates? Every chain of
+ * moduli is tried, and every equation. For injective layouts without negative strides, of at most
+ * 256 such offsets; the time grows with most^1.7. */
+bool left_inverse_exists(const tk_layout *layout, int64_t most);
+
 /* The text of a layout, in a buffer of the caller. */
 typedef struct layout_text {
     char text[4096];
