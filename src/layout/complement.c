@@ -66,23 +66,68 @@ static tk_status check_step(const tk_leaf *leaf, int index, tk_term span) {
                    (long long)(leaf->stride.value / span.value * span.value));
 }
 
-tk_status tk_layout_complement(const tk_layout *layout, tk_term cotarget, tk_layout *out) {
-    TK_NEED(out);
-    TK_TRY(tk_check_layout(layout, "layout"));
-    if (cotarget.basis || cotarget.kind == TK_TERM_ANY || cotarget.value < 1)
-        return tk_fail(TK_SHAPE_ERROR, "cotarget %s: expected an integer of at least 1",
-                       tk_term_show(cotarget).text);
+static tk_status complement_any(const tk_layout *layout, tk_term cotarget, tk_leaf *gap,
+                                int *out_gaps) {
     tk_moving moving[TK_LAYOUT_MAX_LEAVES];
-    tk_leaf gap[TK_LAYOUT_MAX_LEAVES + 1], kept[TK_LAYOUT_MAX_LEAVES + 1];
     int count = tk_moving_leaves(layout, moving), gaps = 0;
-    tk_sort_moving(moving, count);
     tk_term span = tk_term_int(1);
+    tk_sort_moving(moving, count);
     for (int i = 0; i < count; i++) {
         TK_TRY(check_step(&moving[i].leaf, moving[i].index, span));
         gap[gaps++] = (tk_leaf){tk_term_ceil_div(moving[i].leaf.stride, span), span};
         TK_TRY(tk_term_mul(moving[i].leaf.shape, moving[i].leaf.stride, &span));
     }
     gap[gaps++] = (tk_leaf){tk_term_ceil_div(cotarget, span), span};
+    *out_gaps = gaps;
+    return TK_OK;
+}
+
+/* The moving leaves as plain numbers, by stride and extent; -1 if some are not plain, or go down.
+ */
+static int sort_plain(const tk_layout *layout, int64_t *extent, int64_t *stride) {
+    int count = 0;
+    for (int i = 0; i < layout->leaf_count; i++) {
+        const tk_leaf *leaf = &layout->leaf[i];
+        int64_t n = leaf->shape.value, d = leaf->stride.value;
+        if ((leaf->shape.kind | leaf->stride.kind | leaf->stride.basis) || d < 0) return -1;
+        if (n == 1 || d == 0) continue;
+        int at = count++;
+        for (; at > 0 && (d < stride[at - 1] || (d == stride[at - 1] && n < extent[at - 1]));
+             at--) {
+            stride[at] = stride[at - 1];
+            extent[at] = extent[at - 1];
+        }
+        stride[at] = d;
+        extent[at] = n;
+    }
+    return count;
+}
+
+/* The complement of plain numbers, for inner loops; the number of leaves put into `gap`, or -1
+ * where anything is not plain or not right: then the general road answers or refuses. */
+static int complement_plain(const tk_layout *layout, int64_t cotarget, tk_leaf *gap) {
+    int64_t extent[TK_LAYOUT_MAX_LEAVES], stride[TK_LAYOUT_MAX_LEAVES], span = 1, rest;
+    int count = sort_plain(layout, extent, stride), gaps = 0;
+    for (int i = 0; i < count; i++) {
+        gap[gaps++] =
+            (tk_leaf){tk_term_int(tk_div_fast(stride[i], span, &rest)), tk_term_int(span)};
+        if (rest || tk_mul_overflow_i64(extent[i], stride[i], &span)) return -1;
+    }
+    if (count < 0) return -1;
+    int64_t times = tk_div_fast(cotarget, span, &rest);
+    gap[gaps++] = (tk_leaf){tk_term_int(times + (rest != 0)), tk_term_int(span)};
+    return gaps;
+}
+
+tk_status tk_layout_complement(const tk_layout *layout, tk_term cotarget, tk_layout *out) {
+    TK_NEED(out);
+    TK_TRY(tk_check_layout(layout, "layout"));
+    if (cotarget.basis || cotarget.kind == TK_TERM_ANY || cotarget.value < 1)
+        return tk_fail(TK_SHAPE_ERROR, "cotarget %s: expected an integer of at least 1",
+                       tk_term_show(cotarget).text);
+    tk_leaf gap[TK_LAYOUT_MAX_LEAVES + 1], kept[TK_LAYOUT_MAX_LEAVES + 1];
+    int gaps = cotarget.kind ? -1 : complement_plain(layout, cotarget.value, gap);
+    if (gaps < 0) TK_TRY(complement_any(layout, cotarget, gap, &gaps));
     gaps = tk_coalesce_leaves(gap, gaps, false, kept);
     tk_layout_clear(out);
     tk_put_coalesced(out, kept, gaps);

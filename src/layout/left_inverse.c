@@ -35,7 +35,7 @@
 /* Offsets that have equations at first. */
 #define FIRST_POINTS 8
 /* The work of the whole search (some tenths of a second), and of each search among guesses. */
-#define STEP_LIMIT ((int64_t)1 << 27)
+#define STEP_LIMIT ((int64_t)1 << 25)
 #define GUESS_LIMIT ((int64_t)1 << 22)
 #define MAX_GUESSES 64
 /* Ranges of moduli: one ends at each new equation, and in each gap that doubles the offset. */
