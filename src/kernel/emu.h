@@ -67,7 +67,7 @@ struct tk_emu_insn {
     uint32_t to;          /* register of the result */
     uint32_t target;
     uint32_t index;  /* the attribute, 0 without one */
-    uint32_t size;   /* elements of operand 0, if it is a register tensor */
+    uint32_t size;   /* elements of the result, if it is a register tensor */
     uint16_t count;  /* elements of the result, or of operand 0 without one */
     uint16_t number; /* of the operation, for shadow and counters */
     uint8_t flow;    /* a tk_emu_flow */
@@ -106,6 +106,7 @@ struct tk_emu_program {
     int64_t *shared_at;         /* by value id: where a buffer lies */
     tk_kshared_map shared;
     uint32_t shared_unit, global_unit; /* bytes of a cell: what the smallest access touches */
+    bool has_wgmma;
 };
 
 tk_status tk_emu_decode(const tk_kernel *kernel, tk_emu_program *out);
@@ -139,6 +140,8 @@ struct tk_emu_launch {
     uint64_t seed;
     int64_t resident;
     uint32_t n_threads;   /* of a block */
+    uint32_t n_clocks;    /* of a block: its threads' and, behind them, its agents' */
+    uint32_t wgmma_agent; /* clock of the first warp's matrix operations */
     int64_t shared_bytes; /* of a block, dynamic ones included */
     uint32_t n_buffers;
     tk_emu_buffer *buffers;
@@ -166,6 +169,14 @@ struct tk_emu_strand {
     bool forced;   /* the aligned operation runs with the lanes that are there */
 };
 
+/* The wgmma of a warp, by number from 1 on, and the operations of its warpgroup that it came to. */
+typedef struct tk_emu_wgmma {
+    uint32_t issued, retired; /* the last one, and the last that a wait has retired */
+    uint32_t fences;
+    uint32_t commits, committed[8]; /* what the last groups end with */
+    uint32_t steps;
+} tk_emu_wgmma;
+
 struct tk_emu_warp {
     tk_emu_block *block;
     unsigned char *registers;
@@ -174,7 +185,9 @@ struct tk_emu_warp {
     uint32_t n_strands;
     tk_emu_strand strands[TK_EMU_LANES];
     uint32_t clock[TK_EMU_LANES];  /* of each lane: of its accesses from now on */
+    uint32_t fenced[TK_EMU_LANES]; /* up to which clock its writes are for the async proxy to see */
     tk_emu_row *row[TK_EMU_LANES]; /* what each lane knows of the others; NULL: nothing */
+    tk_emu_wgmma wgmma;
 };
 
 /* One of the barriers of a block. */
@@ -187,8 +200,8 @@ typedef struct tk_emu_barrier {
 
 #define TK_EMU_BARRIERS 16
 
-/* What was last done to one unit of memory. Epochs: thread << 17 | clock; 0: nothing; the top bit
- * of `read`: number of a list of readers. */
+/* What was last done to one unit of memory. Epochs: thread or agent << 17 | clock; 0: nothing; the
+ * top bit of `read`: number of a list of readers. */
 typedef struct tk_emu_cell {
     uint32_t write, read;
     uint16_t write_op, read_op;
@@ -210,6 +223,12 @@ typedef struct tk_emu_unset {
 
 #define TK_EMU_MOST_UNSET 1024
 
+/* What performs asynchronous operations (see tk_emu_row). */
+typedef struct tk_emu_agent {
+    TK_VEC(uint64_t) begun; /* of each operation: thread << 32 | its clock when it began it */
+    bool generic;           /* its writes go through the generic proxy */
+} tk_emu_agent;
+
 struct tk_emu_block {
     tk_emu_launch *launch;
     int64_t number, index[3];
@@ -224,6 +243,7 @@ struct tk_emu_block {
     uint32_t free_reader;
     TK_VEC(tk_emu_unset) unset;
     tk_emu_barrier barriers[TK_EMU_BARRIERS];
+    tk_emu_agent *agents; /* by number, that of the clock less the threads */
     tk_emu_findings findings;
     tk_emu_counter *counters;
     tk_ktotals totals;
@@ -277,9 +297,49 @@ static inline uint32_t tk_emu_thread(const tk_emu_warp *warp, int lane) {
 void tk_emu_report(tk_emu_warp *warp, const tk_emu_insn *insn, int lane, tk_kfinding_kind kind,
                    const char *format, ...) TK_PRINTF(5, 6);
 
+/* ---- register tensors (emu_tensor.c) ---- */
+
+/* What is known of an element of a register tensor, for one warp. */
+typedef struct tk_emu_slot {
+    uint32_t set;     /* lanes that set it */
+    uint32_t touched; /* wgmma fences before its last access, plus one; 0: none was */
+    uint32_t busy;    /* number of the last wgmma that uses it; 0: none did */
+    uint16_t busy_op; /* that operation */
+    bool busy_writes; /* as its accumulator */
+} tk_emu_slot;
+
+/* At the register of a tensor; its elements, 32 lanes each, are behind the slots. */
+typedef struct tk_emu_tensor {
+    uint32_t size; /* elements */
+    uint32_t unused[15];
+    tk_emu_slot slots[];
+} tk_emu_tensor;
+
+static inline tk_emu_tensor *tk_emu_tensor_of(const tk_emu_warp *warp, const tk_emu_insn *insn,
+                                              int operand) {
+    return tk_emu_from(warp, insn, operand);
+}
+static inline unsigned char *tk_emu_elements(tk_emu_tensor *tensor, size_t index, size_t bytes) {
+    return (unsigned char *)(tensor->slots + tensor->size) + index * TK_EMU_LANES * bytes;
+}
+
+/* Notes that lanes read or write elements, and reports what they may not: elements that a wgmma
+ * still uses, and reads of those never set. */
+void tk_emu_tensor_read(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask,
+                        tk_emu_tensor *tensor, size_t index, size_t count);
+void tk_emu_tensor_write(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask,
+                         tk_emu_tensor *tensor, size_t index, size_t count);
+
 /* ---- order (emu_order.c) ---- */
 
-/* Knowledge: the clock of each thread up to which its accesses come before. Shared and counted. */
+/* Knowledge: the clock of each thread and agent up to which its accesses come before, then, as far
+ * again, up to which they are visible to the async proxy. Shared and counted.
+ *
+ * An agent is what performs asynchronous accesses: a clock behind those of the threads, which
+ * counts operations in the order in which they are known to end. An access of operation n has the
+ * epoch (agent, n); whoever waits for the operation acquires a row in which the agent's clock is n.
+ * So "does the write come after the wait" is a race like any other, and is reported as IN_FLIGHT.
+ */
 struct tk_emu_row {
     uint32_t references;
     uint32_t clock[];
@@ -294,6 +354,15 @@ void tk_emu_release(tk_emu_warp *warp, uint32_t mask, tk_emu_row **row);
 
 /* Lanes know what the row says from now on: the acquire side. */
 void tk_emu_acquire(tk_emu_warp *warp, uint32_t mask, const tk_emu_row *row);
+
+/* The lanes' writes so far are for the async proxy to see, once something orders them. */
+void tk_emu_fence_proxy(tk_emu_warp *warp, uint32_t mask);
+
+/* The number of an operation that a lane begins by an agent. */
+uint32_t tk_emu_begin(tk_emu_warp *warp, int lane, uint32_t agent);
+
+/* Lanes know that an agent's operations up to `clock` are over. */
+void tk_emu_acquire_agent(tk_emu_warp *warp, uint32_t mask, uint32_t agent, uint32_t clock);
 
 /* An access of `bytes` at cell `cells[first]`: checks it against what was done there and notes it.
  * The lanes of `mask` all access this place. Reports races as `kind`. */
@@ -313,6 +382,16 @@ void tk_emu_report_unset(tk_emu_block *block);
 
 void tk_emu_note_read(const tk_emu_access *access, uint32_t mask);
 void tk_emu_note_write(const tk_emu_access *access, int lane);
+
+/* An access of operation `clock` of an agent, as tk_emu_begin gave it to a lane. Through the async
+ * proxy, what the generic proxy wrote there must be fenced. */
+typedef struct tk_emu_agent_access {
+    uint32_t agent, clock;
+    int lane;
+    bool async_proxy;
+} tk_emu_agent_access;
+void tk_emu_note_agent_read(const tk_emu_access *access, const tk_emu_agent_access *by);
+void tk_emu_note_agent_write(const tk_emu_access *access, const tk_emu_agent_access *by);
 
 /* The same for all lanes of a warp, whose cells follow those of lane 0. */
 void tk_emu_note_read_run(const tk_emu_access *access);

@@ -61,11 +61,12 @@ static uint32_t reserve(decoder *d, int64_t bytes) {
     return (uint32_t)at;
 }
 
-/* A register tensor has a word of lanes that set it before each element. */
 static int64_t bytes_of(const tk_kernel *kernel, tk_ktype type) {
     if (type.kind == TK_KT_REGISTERS)
-        return tk_kregs_size(kernel, type) *
-               (4 + TK_EMU_LANES * tk_kscalar_bytes((tk_kscalar)type.scalar));
+        return (int64_t)sizeof(tk_emu_tensor) +
+               tk_kregs_size(kernel, type) *
+                   ((int64_t)sizeof(tk_emu_slot) +
+                    TK_EMU_LANES * tk_kscalar_bytes((tk_kscalar)type.scalar));
     return (int64_t)TK_EMU_LANES * tk_ktype_bytes(type);
 }
 
@@ -201,8 +202,6 @@ static void decode_plain(decoder *d, const tk_kop *op) {
     insn.aligned = is_aligned(op);
     insn.mask = mask_operand(op);
     insn.index = (uint32_t)tk_kop_attr(op, TK_KA_index);
-    if (op->n_operands && op->operands[0] && op->operands[0]->type.kind == TK_KT_REGISTERS)
-        insn.size = (uint32_t)tk_kregs_size(d->kernel, op->operands[0]->type);
     insn.flow = pick.wait ? TK_EMU_WAIT : TK_EMU_PLAIN;
     if (pick.wait)
         insn.wait = pick.wait;
@@ -307,8 +306,9 @@ static void decode_if(decoder *d, const tk_kop *op) {
 }
 
 static void unset(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask) {
-    uint32_t *set = tk_emu_to(warp, insn);
-    for (uint32_t i = 0; i < insn->size; i++) set[i] &= ~mask;
+    tk_emu_tensor *tensor = tk_emu_to(warp, insn);
+    tensor->size = insn->size;
+    for (uint32_t i = 0; i < insn->size; i++) tensor->slots[i].set &= ~mask;
 }
 
 static void decode_registers(decoder *d, const tk_kop *op) {
@@ -338,15 +338,40 @@ static void decode_block(decoder *d, const tk_kblock *block) {
 
 /* ---- cells ---- */
 
+/* Bytes that an operation touches at least and at a multiple of which it begins, 0 for none. */
+static uint32_t unit_of(const tk_kop *op, const tk_kvalue *pointer) {
+    switch (op->code) {
+    case TK_KOP_address:
+    case TK_KOP_offset:
+    case TK_KOP_pointer_cast:
+    case TK_KOP_pointer_bits:
+    case TK_KOP_peer:
+    case TK_KOP_assume:
+    case TK_KOP_select:
+        return 0;
+    case TK_KOP_load:
+        return (uint32_t)tk_ktype_bytes(op->results[0]->type);
+    case TK_KOP_store:
+        return (uint32_t)tk_ktype_bytes(op->operands[1]->type);
+    case TK_KOP_load_matrix:
+    case TK_KOP_store_matrix:
+    case TK_KOP_matrix_descriptor:
+        return 16;
+    default:
+        return (uint32_t)tk_kscalar_bytes((tk_kscalar)pointer->type.scalar);
+    }
+}
+
 static tk_status note_access(void *arg, tk_kop *op) {
     tk_emu_program *program = arg;
+    program->has_wgmma |= op->code == TK_KOP_wgmma;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         if (!op->operands[i] || op->operands[i]->type.kind != TK_KT_POINTER) continue;
         tk_ktype type = op->operands[i]->type;
         bool shared = type.space == TK_KS_SHARED || type.space == TK_KS_CLUSTER;
-        uint32_t bytes = (uint32_t)tk_kscalar_bytes((tk_kscalar)type.scalar),
+        uint32_t bytes = unit_of(op, op->operands[i]),
                  *unit = shared ? &program->shared_unit : &program->global_unit;
-        if (type.scalar < TK_K_MBAR && bytes < *unit) *unit = bytes;
+        if (type.scalar < TK_K_MBAR && bytes && bytes < *unit) *unit = bytes;
     }
     return TK_OK;
 }
@@ -372,7 +397,7 @@ static tk_status decode_all(decoder *d) {
 }
 
 tk_status tk_emu_decode(const tk_kernel *kernel, tk_emu_program *out) {
-    *out = (tk_emu_program){.kernel = kernel, .shared_unit = 8, .global_unit = 8};
+    *out = (tk_emu_program){.kernel = kernel, .shared_unit = 16, .global_unit = 16};
     if (kernel->form != TK_KFORM_THREAD)
         return tk_fail(TK_UNSUPPORTED,
                        "kernel %s is not in the thread form, which is what the emulator runs",

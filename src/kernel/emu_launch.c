@@ -21,6 +21,10 @@ static void release_block(tk_emu_block *block) {
         tk_emu_row_drop(block->barriers[i].joined);
         tk_emu_row_drop(block->barriers[i].last);
     }
+    for (uint32_t i = 0; i < block->launch->n_clocks - block->launch->n_threads && block->agents;
+         i++)
+        tk_vec_deinit(&block->agents[i].begun);
+    tk_free(block->agents);
     tk_free(block->warps);
     tk_free(block->shared);
     tk_free(block->shared_cells);
@@ -68,7 +72,10 @@ static bool start_block(tk_emu_launch *launch, int64_t number, tk_emu_block *blo
     block->shared_cells = tk_calloc((size_t)block->shared_bytes / program->shared_unit + 1,
                                     sizeof *block->shared_cells);
     block->counters = tk_calloc(program->ops.count + 1, sizeof *block->counters);
-    if (!block->warps || !block->shared || !block->shared_cells || !block->counters) return false;
+    block->agents = tk_calloc(launch->n_clocks - launch->n_threads + 1, sizeof *block->agents);
+    if (!block->warps || !block->shared || !block->shared_cells || !block->counters ||
+        !block->agents)
+        return false;
     for (uint32_t w = 0; w < block->n_warps; w++)
         if (!start_warp(block, w)) return false;
     return true;
@@ -259,6 +266,14 @@ static tk_status check_shape(const tk_emu_launch *launch, const tk_kernel *kerne
     return TK_OK;
 }
 
+/* Clocks behind those of the threads. */
+static void set_agents(tk_emu_launch *launch) {
+    launch->n_clocks = launch->n_threads;
+    launch->wgmma_agent = launch->n_clocks;
+    if (launch->program->has_wgmma)
+        launch->n_clocks += (launch->n_threads + TK_EMU_LANES - 1) / TK_EMU_LANES;
+}
+
 static tk_status prepare(tk_emu_launch *launch, const tk_kernel *kernel, const tk_kemulate *how) {
     launch->seed = how->seed;
     launch->resident = how->resident > 0 ? how->resident : 64;
@@ -266,6 +281,7 @@ static tk_status prepare(tk_emu_launch *launch, const tk_kernel *kernel, const t
     TK_TRY(compute_shape(launch, kernel, how));
     launch->n_threads =
         (uint32_t)(launch->shape.block[0] * launch->shape.block[1] * launch->shape.block[2]);
+    set_agents(launch);
     launch->shared_bytes = tk_kshared_total(&launch->program->shared, launch->shape.dynamic_shared);
     TK_TRY(check_shape(launch, kernel));
     TK_TRY(make_image(launch, how));

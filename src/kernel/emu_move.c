@@ -85,34 +85,22 @@ BODY(reinterpret) {
 }
 PICK(bitcast, reinterpret)
 
-/* ---- register tensors: a word of set lanes for each element, then the elements ---- */
-
-static unsigned char *tensor_elements(tk_emu_warp *warp, const tk_emu_insn *insn, size_t index,
-                                      size_t bytes) {
-    return (unsigned char *)tk_emu_from(warp, insn, 0) + 4 * (size_t)insn->size +
-           index * TK_EMU_LANES * bytes;
-}
+/* ---- register tensors ---- */
 
 BODY(get_elements) {
-    size_t index = insn->index;
-    const uint32_t *set = tk_emu_from(warp, insn, 0);
-    for (size_t e = 0; e < insn->count; e++) {
-        uint32_t unset = mask & ~set[index + e];
-        if (unset)
-            tk_emu_report(warp, insn, __builtin_ctz(unset), TK_KF_UNSET_REGISTER,
-                          "element %zu was never set", index + e);
-    }
-    move(tk_emu_to(warp, insn), tensor_elements(warp, insn, index, insn->wide), mask, insn->count,
+    tk_emu_tensor *tensor = tk_emu_tensor_of(warp, insn, 0);
+    tk_emu_tensor_read(warp, insn, mask, tensor, insn->index, insn->count);
+    move(tk_emu_to(warp, insn), tk_emu_elements(tensor, insn->index, insn->wide), mask, insn->count,
          insn->wide);
 }
 PICK(get, get_elements)
 
 BODY(set_elements) {
     tk_ktype type = insn->op->operands[1]->type;
-    size_t index = insn->index, bytes = (size_t)tk_kscalar_bytes((tk_kscalar)type.scalar);
-    uint32_t *set = tk_emu_from(warp, insn, 0);
-    for (size_t e = 0; e < type.lanes; e++) set[index + e] |= mask;
-    move(tensor_elements(warp, insn, index, bytes), tk_emu_from(warp, insn, 1), mask, type.lanes,
+    size_t bytes = (size_t)tk_kscalar_bytes((tk_kscalar)type.scalar);
+    tk_emu_tensor *tensor = tk_emu_tensor_of(warp, insn, 0);
+    tk_emu_tensor_write(warp, insn, mask, tensor, insn->index, type.lanes);
+    move(tk_emu_elements(tensor, insn->index, bytes), tk_emu_from(warp, insn, 1), mask, type.lanes,
          bytes);
 }
 PICK(set, set_elements)

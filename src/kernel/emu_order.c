@@ -36,8 +36,18 @@ void tk_emu_row_drop(tk_emu_row *row) {
     if (row && --row->references == 0) tk_free(row);
 }
 
+/* Clocks, then how far each is fenced; without agents nobody asks for the latter. */
+static uint32_t row_length(const tk_emu_block *block) {
+    const tk_emu_launch *launch = block->launch;
+    return launch->n_clocks > launch->n_threads ? 2 * launch->n_clocks : launch->n_clocks;
+}
+
+static bool has_agents(const tk_emu_block *block) {
+    return block->launch->n_clocks > block->launch->n_threads;
+}
+
 static tk_emu_row *new_row(tk_emu_block *block) {
-    tk_emu_row *row = tk_calloc(1, sizeof *row + block->launch->n_threads * sizeof *row->clock);
+    tk_emu_row *row = tk_calloc(1, sizeof *row + row_length(block) * sizeof *row->clock);
     if (!row)
         block->status = TK_OUT_OF_MEMORY;
     else
@@ -55,9 +65,13 @@ static void join_lanes(const tk_emu_warp *warp, uint32_t mask, tk_emu_row *to) {
     const tk_emu_row *last = NULL;
     for (uint32_t left = mask; left; left &= left - 1) {
         const tk_emu_row *row = warp->row[__builtin_ctz(left)];
-        if (row && row != last && row != to) join(to, row, warp->block->launch->n_threads);
+        if (row && row != last && row != to) join(to, row, row_length(warp->block));
         last = row;
     }
+}
+
+static void tick(tk_emu_warp *warp, int lane) {
+    if (++warp->clock[lane] > CLOCK_MASK) warp->block->status = TK_OVERFLOW;
 }
 
 void tk_emu_release(tk_emu_warp *warp, uint32_t mask, tk_emu_row **row) {
@@ -68,8 +82,26 @@ void tk_emu_release(tk_emu_warp *warp, uint32_t mask, tk_emu_row **row) {
         int lane = __builtin_ctz(left);
         uint32_t *known = &(*row)->clock[tk_emu_thread(warp, lane)];
         if (*known < warp->clock[lane]) *known = warp->clock[lane];
-        if (++warp->clock[lane] > CLOCK_MASK) warp->block->status = TK_OVERFLOW;
+        if (has_agents(warp->block) && known[warp->block->launch->n_clocks] < warp->fenced[lane])
+            known[warp->block->launch->n_clocks] = warp->fenced[lane];
+        tick(warp, lane);
     }
+}
+
+void tk_emu_fence_proxy(tk_emu_warp *warp, uint32_t mask) {
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        warp->fenced[lane] = warp->clock[lane];
+        tick(warp, lane);
+    }
+}
+
+void tk_emu_acquire_agent(tk_emu_warp *warp, uint32_t mask, uint32_t agent, uint32_t clock) {
+    tk_emu_row *row = new_row(warp->block);
+    if (!row) return;
+    row->clock[agent] = clock;
+    tk_emu_acquire(warp, mask, row);
+    tk_emu_row_drop(row);
 }
 
 /* The lane's row joined with another, found again for lanes with the same one. */
@@ -82,8 +114,8 @@ void tk_emu_acquire(tk_emu_warp *warp, uint32_t mask, const tk_emu_row *row) {
             tk_emu_row_drop(joined);
             joined = new_row(warp->block);
             if (!joined) return;
-            join(joined, row, warp->block->launch->n_threads);
-            if (old) join(joined, old, warp->block->launch->n_threads);
+            join(joined, row, row_length(warp->block));
+            if (old) join(joined, old, row_length(warp->block));
             tk_emu_row_drop(last);
             last = tk_emu_row_keep(old);
         }
@@ -92,6 +124,17 @@ void tk_emu_acquire(tk_emu_warp *warp, uint32_t mask, const tk_emu_row *row) {
     }
     tk_emu_row_drop(joined);
     tk_emu_row_drop(last);
+}
+
+uint32_t tk_emu_begin(tk_emu_warp *warp, int lane, uint32_t agent) {
+    tk_emu_block *block = warp->block;
+    tk_emu_agent *by = &block->agents[agent - block->launch->n_threads];
+    uint64_t begun = (uint64_t)tk_emu_thread(warp, lane) << 32 | warp->clock[lane];
+    if (by->begun.count >= CLOCK_MASK)
+        block->status = TK_OVERFLOW;
+    else if (!tk_vec_push(&by->begun, begun))
+        block->status = TK_OUT_OF_MEMORY;
+    return (uint32_t)by->begun.count;
 }
 
 static bool knows(const tk_emu_warp *warp, int lane, uint32_t thread, uint32_t clock) {
@@ -106,20 +149,39 @@ static uint32_t epoch_of(const tk_emu_warp *warp, int lane) {
 
 /* ---- races ---- */
 
+/* An access after that of an agent, whose begin it knows of but not the end, meets it in flight;
+ * one that knows of neither races with it. */
+static bool knows_begin(const tk_emu_warp *warp, int lane, uint32_t thread, uint32_t clock) {
+    const tk_emu_block *block = warp->block;
+    if (thread < block->launch->n_threads) return false;
+    uint64_t begun = block->agents[thread - block->launch->n_threads].begun.items[clock - 1];
+    return knows(warp, lane, (uint32_t)(begun >> 32), (uint32_t)begun);
+}
+
+static uint32_t person_of(const tk_emu_block *block, uint32_t thread, uint32_t clock) {
+    uint32_t n_threads = block->launch->n_threads;
+    if (thread < n_threads) return thread;
+    return (uint32_t)(block->agents[thread - n_threads].begun.items[clock - 1] >> 32);
+}
+
 /* Which of the two came first is chance, so a finding names the operation that stands later in the
  * text first: the same for every interleaving. */
-static void report_race(const tk_emu_access *access, int lane, uint16_t other_op,
-                        uint32_t other_thread, const char *words) {
+static void report_race(const tk_emu_access *access, int lane, uint16_t other_op, uint32_t epoch,
+                        const char *words) {
     const tk_emu_warp *warp = access->warp;
     tk_emu_block *block = warp->block;
+    uint32_t other = epoch_thread(epoch), clock = epoch_clock(epoch);
     bool later = access->insn->number >= other_op;
-    int32_t threads[2] = {(int32_t)tk_emu_thread(warp, lane), (int32_t)other_thread};
+    tk_kfinding_kind kind = knows_begin(warp, lane, other, clock) ? TK_KF_IN_FLIGHT : access->race;
+    int32_t threads[2] = {(int32_t)tk_emu_thread(warp, lane),
+                          (int32_t)person_of(block, other, clock)};
     const tk_kop *ops[2] = {access->insn->op, block->launch->program->ops.items[other_op]};
     char message[160];
-    if (tk_emu_find_again(&block->findings, access->race, ops[!later], ops[later])) return;
+    if (kind == TK_KF_IN_FLIGHT) later = true, words = "an asynchronous operation still uses it";
+    if (tk_emu_find_again(&block->findings, kind, ops[!later], ops[later])) return;
     snprintf(message, sizeof message, "%s at address 0x%llx of %s", words,
              (unsigned long long)access->address, access->where);
-    tk_emu_found found = {.kind = access->race,
+    tk_emu_found found = {.kind = kind,
                           .op = ops[!later],
                           .other_op = ops[later],
                           .message = message,
@@ -164,7 +226,42 @@ static void check_against_write(const tk_emu_access *access, int lane, const tk_
                                 const char *words) {
     uint32_t thread = epoch_thread(cell->write);
     if (cell->write && !knows(access->warp, lane, thread, epoch_clock(cell->write)))
-        report_race(access, lane, cell->write_op, thread, words);
+        report_race(access, lane, cell->write_op, cell->write, words);
+}
+
+/* Whether what was written there is visible to the async proxy, to a lane that comes after it. */
+static bool is_fenced(const tk_emu_warp *warp, int lane, uint32_t thread, uint32_t clock) {
+    const tk_emu_block *block = warp->block;
+    const tk_emu_launch *launch = block->launch;
+    const tk_emu_row *row = warp->row[lane];
+    if (thread >= launch->n_threads && !block->agents[thread - launch->n_threads].generic)
+        return true;
+    if (thread == tk_emu_thread(warp, lane)) return clock <= warp->fenced[lane];
+    return row && clock <= row->clock[launch->n_clocks + thread];
+}
+
+static void check_fence(const tk_emu_access *access, int lane, const tk_emu_cell *cell) {
+    tk_emu_block *block = access->warp->block;
+    uint32_t thread = epoch_thread(cell->write), clock = epoch_clock(cell->write);
+    const tk_kop *writer = block->launch->program->ops.items[cell->write_op];
+    char message[160];
+    if (!cell->write || !knows(access->warp, lane, thread, clock) ||
+        is_fenced(access->warp, lane, thread, clock) ||
+        tk_emu_find_again(&block->findings, TK_KF_PROXY_FENCE, access->insn->op, writer))
+        return;
+    snprintf(message, sizeof message,
+             "the writer has no proxy fence after it, address 0x%llx of %s",
+             (unsigned long long)access->address, access->where);
+    tk_emu_found found = {.kind = TK_KF_PROXY_FENCE,
+                          .op = access->insn->op,
+                          .other_op = writer,
+                          .message = message,
+                          .thread = (int32_t)tk_emu_thread(access->warp, lane),
+                          .other_thread = (int32_t)person_of(block, thread, clock),
+                          .count = 1};
+    memcpy(found.block, block->index, sizeof found.block);
+    memcpy(found.other_block, block->index, sizeof found.other_block);
+    tk_emu_find(&block->findings, &found);
 }
 
 /* ---- readers ---- */
@@ -286,9 +383,9 @@ void tk_emu_note_read(const tk_emu_access *access, uint32_t mask) {
 }
 
 static void report_reader(const tk_emu_access *access, int lane, const tk_emu_cell *cell,
-                          uint16_t op, uint32_t thread) {
+                          uint16_t op, uint32_t thread, uint32_t clock) {
     if (!cell->write) forget_unset(access->warp->block, cell);
-    report_race(access, lane, op, thread, "a read and a write without order");
+    report_race(access, lane, op, thread << CLOCK_BITS | clock, "a read and a write without order");
 }
 
 static void check_against_reads(const tk_emu_access *access, int lane, tk_emu_cell *cell) {
@@ -297,12 +394,13 @@ static void check_against_reads(const tk_emu_access *access, int lane, tk_emu_ce
     uint32_t thread = epoch_thread(cell->read);
     if (!(cell->read & LIST_FLAG)) {
         if (!knows(warp, lane, thread, epoch_clock(cell->read)))
-            report_reader(access, lane, cell, cell->read_op, thread);
+            report_reader(access, lane, cell, cell->read_op, thread, epoch_clock(cell->read));
         return;
     }
     for (uint32_t at = cell->read & ~LIST_FLAG; at; at = block->readers.items[at].next)
         if (!knows_reader(warp, lane, &block->readers.items[at], &thread))
-            report_reader(access, lane, cell, block->readers.items[at].op, thread);
+            report_reader(access, lane, cell, block->readers.items[at].op, thread,
+                          block->readers.items[at].clock);
     free_readers(block, cell->read & ~LIST_FLAG);
 }
 
@@ -316,6 +414,50 @@ static inline void note_write(const tk_emu_access *access, int lane, tk_emu_cell
 void tk_emu_note_write(const tk_emu_access *access, int lane) {
     uint32_t epoch = epoch_of(access->warp, lane);
     for (uint32_t i = 0; i < access->count; i++) note_write(access, lane, &access->cells[i], epoch);
+}
+
+/* ---- agents ---- */
+
+/* The agent's earlier operations end before its later ones, so the last one stands for them. */
+static void note_agent_reader(const tk_emu_access *access, const tk_emu_agent_access *by,
+                              tk_emu_cell *cell) {
+    tk_emu_block *block = access->warp->block;
+    uint16_t group = (uint16_t)(by->agent / TK_EMU_LANES);
+    uint32_t mask = 1u << by->agent % TK_EMU_LANES;
+    for (uint32_t at = cell->read & ~LIST_FLAG; at; at = block->readers.items[at].next) {
+        tk_emu_reader *reader = &block->readers.items[at];
+        if (reader->warp != group || (reader->clock != by->clock && reader->mask != mask)) continue;
+        reader->mask |= mask, reader->clock = by->clock, reader->op = access->insn->number;
+        return;
+    }
+    push_reader(block, cell,
+                (tk_emu_reader){
+                    .mask = mask, .clock = by->clock, .warp = group, .op = access->insn->number});
+}
+
+void tk_emu_note_agent_read(const tk_emu_access *access, const tk_emu_agent_access *by) {
+    uint32_t epoch = by->agent << CLOCK_BITS | by->clock;
+    for (uint32_t i = 0; i < access->count; i++) {
+        tk_emu_cell *cell = &access->cells[i];
+        check_against_write(access, by->lane, cell, "a read and a write without order");
+        if (by->async_proxy) check_fence(access, by->lane, cell);
+        bool plain = !(cell->read & LIST_FLAG);
+        if (!cell->read || (plain && epoch_thread(cell->read) == by->agent)) {
+            cell->read = epoch;
+            cell->read_op = access->insn->number;
+            continue;
+        }
+        if (plain) list_single(access->warp->block, cell);
+        note_agent_reader(access, by, cell);
+    }
+}
+
+void tk_emu_note_agent_write(const tk_emu_access *access, const tk_emu_agent_access *by) {
+    for (uint32_t i = 0; i < access->count; i++) {
+        tk_emu_cell *cell = &access->cells[i];
+        if (by->async_proxy) check_fence(access, by->lane, cell);
+        note_write(access, by->lane, cell, by->agent << CLOCK_BITS | by->clock);
+    }
 }
 
 /* ---- runs ---- */
