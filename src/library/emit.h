@@ -1,0 +1,172 @@
+/* Short words for the operations that the library's kernels are written with, over the public
+ * builder. Each takes the builder first; errors stick in it, so nothing is checked here. */
+#ifndef LIBRARY_EMIT_H
+#define LIBRARY_EMIT_H
+
+#include "tiki/kernel.h"
+
+typedef tk_kvalue *tk_val;
+typedef tk_kernel_builder tk_b;
+
+#define TK_LIBRARY_MOST_LANES 16
+
+static inline tk_ktype tk_no_type(void) { return (tk_ktype){0}; }
+
+static inline tk_val tk_op1(tk_b *b, tk_kopcode code, tk_val a) {
+    return tk_kernel_op(b, code, 1, &a, 0, NULL, tk_no_type());
+}
+static inline tk_val tk_op2(tk_b *b, tk_kopcode code, tk_val a, tk_val c) {
+    return tk_kernel_op(b, code, 2, (tk_val[]){a, c}, 0, NULL, tk_no_type());
+}
+static inline tk_val tk_op3(tk_b *b, tk_kopcode code, tk_val a, tk_val c, tk_val d) {
+    return tk_kernel_op(b, code, 3, (tk_val[]){a, c, d}, 0, NULL, tk_no_type());
+}
+
+#define TK_EMIT1(name, code)                                                                       \
+    static inline tk_val name(tk_b *b, tk_val a) { return tk_op1(b, TK_KOP_##code, a); }
+#define TK_EMIT2(name, code)                                                                       \
+    static inline tk_val name(tk_b *b, tk_val a, tk_val c) {                                       \
+        return tk_op2(b, TK_KOP_##code, a, c);                                                     \
+    }
+#define TK_EMIT3(name, code)                                                                       \
+    static inline tk_val name(tk_b *b, tk_val a, tk_val c, tk_val d) {                             \
+        return tk_op3(b, TK_KOP_##code, a, c, d);                                                  \
+    }
+TK_EMIT2(tk_k_add, add)
+TK_EMIT2(tk_k_sub, sub)
+TK_EMIT2(tk_k_mul, mul)
+TK_EMIT2(tk_k_div, div)
+TK_EMIT2(tk_k_max, max)
+TK_EMIT2(tk_k_smin, smin)
+TK_EMIT2(tk_k_udiv, udiv)
+TK_EMIT2(tk_k_sdiv, sdiv)
+TK_EMIT2(tk_k_and, and)
+TK_EMIT2(tk_k_xor, xor)
+TK_EMIT2(tk_k_shl, shl)
+TK_EMIT2(tk_k_ushr, ushr)
+TK_EMIT2(tk_k_offset, offset)
+TK_EMIT1(tk_k_sqrt, sqrt)
+TK_EMIT1(tk_k_rcp, rcp)
+TK_EMIT1(tk_k_exp, exp)
+TK_EMIT3(tk_k_fma, fma)
+TK_EMIT3(tk_k_select, select)
+
+static inline tk_val tk_k_i32(tk_b *b, int64_t value) { return tk_kernel_int(b, TK_K_I32, value); }
+static inline tk_val tk_k_i64(tk_b *b, int64_t value) { return tk_kernel_int(b, TK_K_I64, value); }
+static inline tk_val tk_k_f32(tk_b *b, double value) { return tk_kernel_float(b, TK_K_F32, value); }
+
+static inline tk_val tk_k_axis(tk_b *b, tk_kopcode code, const char *axis) {
+    tk_kattr attr = {.id = TK_KA_axis, .word = axis};
+    return tk_kernel_op(b, code, 0, NULL, 1, &attr, tk_no_type());
+}
+static inline tk_val tk_k_thread(tk_b *b) { return tk_k_axis(b, TK_KOP_thread_index, "x"); }
+static inline tk_val tk_k_block(tk_b *b) { return tk_k_axis(b, TK_KOP_block_index, "x"); }
+
+static inline tk_val tk_k_icmp(tk_b *b, const char *how, tk_val a, tk_val c) {
+    tk_kattr attr = {.id = TK_KA_icmp, .word = how};
+    return tk_kernel_op(b, TK_KOP_icmp, 2, (tk_val[]){a, c}, 1, &attr, tk_no_type());
+}
+static inline tk_val tk_k_fcmp(tk_b *b, const char *how, tk_val a, tk_val c) {
+    tk_kattr attr = {.id = TK_KA_fcmp, .word = how};
+    return tk_kernel_op(b, TK_KOP_fcmp, 2, (tk_val[]){a, c}, 1, &attr, tk_no_type());
+}
+
+/* An i32 as an i64, with sign. */
+static inline tk_val tk_k_wide(tk_b *b, tk_val a) {
+    return tk_kernel_op(b, TK_KOP_extend_signed, 1, &a, 0, NULL, tk_ktype_scalar(TK_K_I64));
+}
+static inline tk_val tk_k_narrow(tk_b *b, tk_val a) {
+    return tk_kernel_op(b, TK_KOP_truncate, 1, &a, 0, NULL, tk_ktype_scalar(TK_K_I32));
+}
+static inline tk_val tk_k_float_of(tk_b *b, tk_val a) {
+    return tk_kernel_op(b, TK_KOP_float_from_signed, 1, &a, 0, NULL, tk_ktype_scalar(TK_K_F32));
+}
+
+/* A float as another type; the same value when it has it. */
+static inline tk_val tk_k_convert(tk_b *b, tk_val a, tk_kscalar to) {
+    if (!a || tk_kvalue_type(a).scalar == to) return a;
+    return tk_kernel_op(b, TK_KOP_convert, 1, &a, 0, NULL, tk_ktype_scalar(to));
+}
+
+/* ---- memory ---- */
+
+static inline tk_ktype tk_k_lanes(tk_kscalar element, int lanes) {
+    return lanes == 1 ? tk_ktype_scalar(element) : tk_ktype_vector(element, lanes);
+}
+
+static inline tk_val tk_k_load(tk_b *b, tk_val pointer, int lanes) {
+    tk_kscalar element = (tk_kscalar)tk_kvalue_type(pointer).scalar;
+    return tk_kernel_op(b, TK_KOP_load, 4, (tk_val[]){pointer, NULL, NULL, NULL}, 0, NULL,
+                        tk_k_lanes(element, lanes));
+}
+static inline void tk_k_store(tk_b *b, tk_val pointer, tk_val value) {
+    tk_kernel_op(b, TK_KOP_store, 4, (tk_val[]){pointer, value, NULL, NULL}, 0, NULL, tk_no_type());
+}
+
+static inline tk_val tk_k_extract(tk_b *b, tk_val vector, int index) {
+    tk_kattr attr = {.id = TK_KA_index, .value = index};
+    if (!vector || tk_kvalue_type(vector).lanes == 1) return vector;
+    return tk_kernel_op(b, TK_KOP_extract, 1, &vector, index != 0, &attr,
+                        tk_ktype_scalar((tk_kscalar)tk_kvalue_type(vector).scalar));
+}
+
+/* `lanes` scalars of one type as a vector; one of them stays a scalar. */
+static inline tk_val tk_k_vector(tk_b *b, tk_val *elements, int lanes) {
+    if (lanes == 1 || !elements[0]) return elements[0];
+    return tk_kernel_op(b, TK_KOP_vector, (size_t)lanes, elements, 0, NULL,
+                        tk_ktype_vector((tk_kscalar)tk_kvalue_type(elements[0]).scalar, lanes));
+}
+
+/* `lanes` elements at a pointer as scalars of f32, and back. */
+static inline void tk_k_load_f32(tk_b *b, tk_val pointer, int lanes, tk_val *out) {
+    tk_val vector = tk_k_load(b, pointer, lanes);
+    for (int i = 0; i < lanes; i++) out[i] = tk_k_convert(b, tk_k_extract(b, vector, i), TK_K_F32);
+}
+static inline void tk_k_store_f32(tk_b *b, tk_val pointer, int lanes, const tk_val *values) {
+    tk_val narrow[TK_LIBRARY_MOST_LANES];
+    tk_kscalar element = (tk_kscalar)tk_kvalue_type(pointer).scalar;
+    for (int i = 0; i < lanes; i++) narrow[i] = tk_k_convert(b, values[i], element);
+    tk_k_store(b, pointer, tk_k_vector(b, narrow, lanes));
+}
+
+/* ---- order, lanes, regions ---- */
+
+static inline void tk_k_barrier(tk_b *b) {
+    tk_kernel_op(b, TK_KOP_barrier, 0, NULL, 0, NULL, tk_no_type());
+}
+
+static inline tk_val tk_k_butterfly(tk_b *b, tk_val value, int distance) {
+    tk_kattr attr = {.id = TK_KA_mode, .word = "butterfly"};
+    return tk_kernel_op(b, TK_KOP_shuffle, 3, (tk_val[]){value, tk_k_i32(b, distance), NULL}, 1,
+                        &attr, tk_no_type());
+}
+
+static inline void tk_k_end(tk_b *b) { tk_kernel_end(b, 0, NULL, NULL); }
+static inline void tk_k_else(tk_b *b) { tk_kernel_else(b, 0, NULL); }
+
+static inline tk_val tk_k_shared(tk_b *b, tk_kscalar element, const char *layout) {
+    tk_kattr attr = {.id = TK_KA_align, .value = 16};
+    tk_val buffer =
+        tk_kernel_op(b, TK_KOP_shared, 0, NULL, 1, &attr, tk_ktype_of_shared(b, element, layout));
+    return tk_kernel_op(b, TK_KOP_address, 1, &buffer, 0, NULL,
+                        tk_ktype_pointer(element, TK_KS_SHARED));
+}
+
+/* The block's number times `each`, as an i64. */
+static inline tk_val tk_k_block_times(tk_b *b, int64_t each) {
+    return tk_k_mul(b, tk_k_wide(b, tk_k_block(b)), tk_k_i64(b, each));
+}
+
+/* grid (ceildiv(count, each), 1, 1) */
+static inline void tk_k_grid(tk_b *b, tk_val count, int64_t each) {
+    int32_t one = tk_kexpr_const(b, 1);
+    tk_kernel_grid(
+        b, tk_kexpr_binary(b, TK_KX_CEILDIV, tk_kexpr_param(b, count), tk_kexpr_const(b, each)),
+        one, one);
+}
+
+static inline void tk_k_require_from(tk_b *b, tk_val param, int64_t least) {
+    tk_kernel_require(b, tk_kexpr_param(b, param), TK_KR_GE, tk_kexpr_const(b, least));
+}
+
+#endif
