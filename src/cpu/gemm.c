@@ -15,8 +15,11 @@
 #include "cpu/gemm_kernel.h"
 #include "cpu/least.h"
 
-/* Products up to this many multiplications go to the tile kernels; beyond it OpenBLAS is faster. */
+/* Products up to so many multiplications go to the tile kernels; beyond it OpenBLAS is faster. It
+ * is so sooner where rows are few (the panels of b are not used often enough to pay for their
+ * copies) and where k is long. */
 #define PACKED_LIMIT ((int64_t)160 * 160 * 160)
+#define PACKED_LIMIT_FLAT ((int64_t)200 * 200 * 200)
 /* Multiplications that are worth a task of their own. */
 #define TASK_WORK ((int64_t)64 * 64 * 128)
 
@@ -39,7 +42,8 @@ tk_gemm_one tk_gemm_part(const tk_gemm_one *whole, tk_dtype dtype, int64_t m_beg
 
 tk_status tk_gemm_f32(const tk_gemm_one *product) {
     bool thin = product->m == 1 && product->n * product->k > 4096;
-    bool large = product->m * product->n * product->k > PACKED_LIMIT;
+    bool flat = product->m >= 48 && product->k <= 512;
+    bool large = product->m * product->n * product->k > (flat ? PACKED_LIMIT_FLAT : PACKED_LIMIT);
     if ((thin || large) && tk_gemm_blas_can(TK_FLOAT32, product)) {
         tk_gemm_blas(TK_FLOAT32, product);
         return TK_OK;

@@ -4,7 +4,8 @@
  * of b is used more than a few times, or does not lie in rows, is copied into panels as wide as a
  * tile (a block of b is at most 384 KiB and stays in the second-level cache). a is read in place: a
  * tile takes its rows by broadcast, so only their order in memory matters, and a panel is packed
- * where it runs across it. Small products so do no copying at all, which is what makes them fast.
+ * where it runs across it or its rows fall into one set of the cache. Small products so do no
+ * copying at all, which is what makes them fast.
  *
  * The last columns, fewer than a tile, meet a panel padded with zeros and a tile in a buffer. */
 #include <emmintrin.h>
@@ -19,6 +20,8 @@
 
 #define BLOCK_K 384
 #define BLOCK_N 256
+/* Rows this far apart fall into one set of the first-level cache. */
+#define PAGE_FLOATS 1024
 
 const tk_gemm_kernels *tk_gemm_kernels_get(void) {
     static const tk_gemm_kernels *const kernels[TK_VEC_VARIANT_COUNT] = {
@@ -81,6 +84,19 @@ static void edge_tile(const packed_job *job, int rows, int64_t columns, const fl
         }
 }
 
+/* The rows of a tile, element by element of k. Along the closer of the two strides: rows that fall
+ * into one set of the cache are not to be visited in turns. */
+static void pack_rows(int64_t k, int rows, const float *a, int64_t a_row, int64_t a_column,
+                      float *out) {
+    if (a_row > a_column) {
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t p = 0; p < k; p++) out[p * rows + i] = a[i * a_row + p * a_column];
+        return;
+    }
+    for (int64_t p = 0; p < k; p++)
+        for (int64_t i = 0; i < rows; i++) out[p * rows + i] = a[i * a_row + p * a_column];
+}
+
 /* All columns of a block for one tile's rows. */
 static void row_of_tiles(const packed_job *job, int64_t row, int rows, int64_t column,
                          int64_t columns, const float *edge_panel) {
@@ -90,8 +106,7 @@ static void row_of_tiles(const packed_job *job, int64_t row, int rows, int64_t c
     float *c = (float *)product->c + row * product->c_row + column;
     float packed_a[TK_GEMM_MAX_ROWS * BLOCK_K];
     if (job->pack_a) {
-        for (int64_t p = 0; p < job->k_count; p++)
-            for (int64_t i = 0; i < rows; i++) packed_a[p * rows + i] = a[i * a_row + p * a_column];
+        pack_rows(job->k_count, rows, a, a_row, a_column, packed_a);
         a = packed_a;
         a_row = 1;
         a_column = rows;
@@ -131,7 +146,8 @@ tk_status tk_gemm_packed(const tk_gemm_one *product) {
                       .depth = tk_least(product->k, BLOCK_K)};
     int64_t m = product->m, n = product->n, k = product->k;
     job.pack_b = product->b_column != 1 || (m > 4 * job.kernels->rows && job.depth * n > 8192);
-    job.pack_a = product->a_column != 1 && n > 4 * job.kernels->columns;
+    job.pack_a = (product->a_column != 1 || product->a_row % PAGE_FLOATS == 0) &&
+                 n > 3 * job.kernels->columns;
     if (job.pack_b) {
         job.b_panels = tk_malloc((size_t)(job.depth * tk_least(n, BLOCK_N) + 1) * sizeof(float));
         if (!job.b_panels) return tk_fail(TK_OUT_OF_MEMORY, "no memory for panels of a product");
