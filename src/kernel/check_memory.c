@@ -141,6 +141,9 @@ static tk_status need_registers(const tk_kernel *kernel, const tk_kop *op, const
     int64_t each = 8 * tk_kscalar_bytes((tk_kscalar)tensor->type.scalar),
             from = tk_kop_attr(op, first);
     int64_t size = tk_kregs_size(kernel, tensor->type), need = bits / each;
+    if (each > 32)
+        return tk_kcheck_fail(op, TK_DTYPE_ERROR, "%s, expected elements of 8 to 32 bits",
+                              tk_ktype_words(kernel, tensor->type).text);
     if (from >= 0 && from % (each < 32 ? 32 / each : 1) == 0 && from <= size - need) return TK_OK;
     return tk_kcheck_fail(op, TK_INDEX_ERROR, "%lld elements from %s %lld on, of %s",
                           (long long)need, tk_kattr_row_of(first)->name, (long long)from,

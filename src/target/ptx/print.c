@@ -60,13 +60,40 @@ tk_ptx_class tk_ptx_class_of(tk_ktype type) {
     return bytes <= 2 ? TK_PTX_H : bytes == 4 ? TK_PTX_R : TK_PTX_Q;
 }
 
+int64_t tk_ptx_elements_each(const tk_ptx *x, const tk_kvalue *tensor) {
+    return x->packed[tensor->id] ? 4 / tk_kscalar_bytes((tk_kscalar)tensor->type.scalar) : 1;
+}
+
+void tk_ptx_need_version(tk_ptx *x, int version) {
+    if (x->version < version) x->version = version;
+}
+
+/* Register tensors that ldmatrix and the like take, and narrow ones of products. */
+static tk_status note_packed(void *arg, tk_kop *op) {
+    tk_ptx *x = arg;
+    bool rows = op->code == TK_KOP_load_matrix || op->code == TK_KOP_store_matrix;
+    if (!rows && op->code != TK_KOP_mma && op->code != TK_KOP_wgmma) return TK_OK;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const tk_kvalue *value = op->operands[i];
+        if (value && value->type.kind == TK_KT_REGISTERS)
+            x->packed[value->id] |= rows || tk_kscalar_bytes((tk_kscalar)value->type.scalar) < 4;
+    }
+    return TK_OK;
+}
+
+static tk_ptx_class register_class(const tk_ptx *x, const tk_kvalue *value) {
+    return x->packed[value->id] ? TK_PTX_R : tk_ptx_class_of(value->type);
+}
+
 static uint32_t elements_of(const tk_ptx *x, const tk_kvalue *value) {
-    if (value->type.kind == TK_KT_REGISTERS) return (uint32_t)tk_kregs_size(x->kernel, value->type);
+    int64_t each = tk_ptx_elements_each(x, value);
+    if (value->type.kind == TK_KT_REGISTERS)
+        return (uint32_t)((tk_kregs_size(x->kernel, value->type) + each - 1) / each);
     return value->type.kind == TK_KT_NUMBER ? value->type.lanes : 1;
 }
 
 static uint32_t first_register(tk_ptx *x, const tk_kvalue *value) {
-    uint32_t *first = &x->first[value->id], *used = &x->used[tk_ptx_class_of(value->type)];
+    uint32_t *first = &x->first[value->id], *used = &x->used[register_class(x, value)];
     if (!*first) {
         *first = *used + 1;
         *used += elements_of(x, value);
@@ -110,7 +137,7 @@ static tk_ptx_name name_immediate(const tk_kvalue *value) {
 
 tk_ptx_name tk_ptx_operand(tk_ptx *x, const tk_kvalue *value, int index) {
     if (is_immediate(value)) return name_immediate(value);
-    return name_register(tk_ptx_class_of(value->type), first_register(x, value) + (uint32_t)index);
+    return name_register(register_class(x, value), first_register(x, value) + (uint32_t)index);
 }
 
 tk_ptx_name tk_ptx_result(tk_ptx *x, const tk_kop *op, int index) {
@@ -244,7 +271,8 @@ static void put_registers(const tk_ptx *x, tk_strbuf *out) {
 
 static void put_text(const tk_ptx *x, const char *arch, tk_strbuf *out) {
     const tk_kernel *kernel = x->kernel;
-    tk_strbuf_printf(out, ".version 8.3\n.target %s\n.address_size 64\n\n", arch);
+    tk_strbuf_printf(out, ".version %d.%d\n.target %s\n.address_size 64\n\n", x->version / 10,
+                     x->version % 10, arch);
     if (x->lines)
         tk_strbuf_printf(out, ".file 1 \"%s\"\n",
                          kernel->strings.count > 1 ? kernel->strings.items[1] : kernel->name);
@@ -265,8 +293,11 @@ static tk_status print_kernel(tk_ptx *x, const char *arch, tk_strbuf *out) {
     size_t count = x->kernel->n_values + 1;
     x->first = tk_arena_alloc(&x->arena, count * sizeof *x->first);
     x->shared_at = tk_arena_alloc(&x->arena, count * sizeof *x->shared_at);
-    if (!x->first || !x->shared_at) return tk_fail(TK_OUT_OF_MEMORY, "no memory for PTX");
+    x->packed = tk_arena_alloc(&x->arena, count * sizeof *x->packed);
+    if (!x->first || !x->shared_at || !x->packed)
+        return tk_fail(TK_OUT_OF_MEMORY, "no memory for PTX");
     TK_TRY(tk_kshared_place(x->kernel, x->shared_at, &x->shared));
+    TK_TRY(tk_kblock_walk(&x->kernel->body, note_packed, x));
     load_params(x);
     set_constants(x);
     tk_ptx_block(x, &x->kernel->body);
@@ -276,7 +307,11 @@ static tk_status print_kernel(tk_ptx *x, const char *arch, tk_strbuf *out) {
 }
 
 tk_status tk_ptx_print(const tk_kernel *kernel, const char *arch, bool lines, tk_strbuf *out) {
-    tk_ptx x = {.kernel = kernel, .arch = strstr(arch, "90") ? 90 : 80, .lines = lines};
+    tk_ptx x = {.kernel = kernel,
+                .arch = strstr(arch, "90") ? 90 : 80,
+                .arch_specific = strstr(arch, "90a") != NULL,
+                .version = 83,
+                .lines = lines};
     if (kernel->form != TK_KFORM_THREAD)
         return tk_fail(TK_UNSUPPORTED,
                        "kernel %s is not in the thread form, which is what PTX is printed from",

@@ -3,7 +3,8 @@
  * Each element of a value is one PTX register for its life, of a class by its size: %p i1, %h 16
  * bits and less, %r 32, %q 64, %f f32, %d f64. Elements of a value have consecutive numbers.
  * Integers and floats are immediate where PTX allows it; other constants (i1, halves, fp8) are
- * registers set at the entry.
+ * registers set at the entry. A register tensor that matrix operations use and whose elements have
+ * fewer than 32 bits is kept as registers of 32 bits.
  *
  * A row of the table gives a template (template.c) or names a function tk_ptx_put_x, which writes
  * lines with tk_ptx_line and fails with tk_ptx_fail. */
@@ -25,10 +26,13 @@ typedef enum tk_ptx_class {
 
 typedef struct tk_ptx {
     const tk_kernel *kernel;
-    int arch; /* 80 or 90 */
+    int arch;           /* 80 or 90 */
+    bool arch_specific; /* sm_90a */
+    int version;        /* of PTX, times ten */
     bool lines;
     tk_strbuf body;
     tk_arena arena;
+    bool *packed;    /* by value id: a register tensor that is kept as registers of 32 bits */
     uint32_t *first; /* by value id: number of its first register plus one; 0: none yet */
     uint32_t used[TK_PTX_CLASSES];
     uint32_t labels;
@@ -62,8 +66,16 @@ tk_ptx_name tk_ptx_result(tk_ptx *x, const tk_kop *op, int index);
 /* A register that belongs to no value. */
 tk_ptx_name tk_ptx_spare(tk_ptx *x, tk_ptx_class class);
 
-/* Element of a register tensor. */
+/* Register of a register tensor: an element, or several where it is packed. */
 tk_ptx_name tk_ptx_element(tk_ptx *x, const tk_kvalue *tensor, int64_t index);
+
+/* Elements of a register tensor in one register; more than one: get and set go by these. */
+int64_t tk_ptx_elements_each(const tk_ptx *x, const tk_kvalue *tensor);
+void tk_ptx_get_packed(tk_ptx *x, const tk_kvalue *tensor, int64_t index, const tk_kvalue *value);
+void tk_ptx_set_packed(tk_ptx *x, const tk_kvalue *tensor, int64_t index, const tk_kvalue *value);
+
+/* The text needs at least this version of PTX. */
+void tk_ptx_need_version(tk_ptx *x, int version);
 
 tk_ptx_class tk_ptx_class_of(tk_ktype type);
 

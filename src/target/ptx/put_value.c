@@ -253,9 +253,18 @@ void tk_ptx_put_insert(tk_ptx *x, const tk_kop *op) {
                   operand(op, 1).lanes);
 }
 
-void tk_ptx_put_get(tk_ptx *x, const tk_kop *op) { tk_ptx_put_extract(x, op); }
+void tk_ptx_put_get(tk_ptx *x, const tk_kop *op) {
+    if (x->packed[op->operands[0]->id])
+        tk_ptx_get_packed(x, op->operands[0], tk_kop_attr(op, TK_KA_index), op->results[0]);
+    else
+        tk_ptx_put_extract(x, op);
+}
 
 void tk_ptx_put_set(tk_ptx *x, const tk_kop *op) {
+    if (x->packed[op->operands[0]->id]) {
+        tk_ptx_set_packed(x, op->operands[0], tk_kop_attr(op, TK_KA_index), op->operands[1]);
+        return;
+    }
     move_elements(x, operand(op, 1), op->operands[0], tk_kop_attr(op, TK_KA_index), op->operands[1],
                   0, operand(op, 1).lanes);
 }
