@@ -1,39 +1,10 @@
 /* The emulator: right results, findings of planted faults, the same verdict for every interleaving.
  */
-#include "support/kernel_files.h"
+#include "support/emulate.h"
 
 #include <math.h>
 
-#include "tiki/emulator.h"
 #include "tiki/runtime.h"
-
-#define SEEDS 20
-
-typedef struct run {
-    tk_kargument arguments[16];
-    tk_kbuffer buffers[16];
-    size_t count;
-} run;
-
-static void bind(run *r, void *data, size_t bytes) {
-    r->buffers[r->count++] = (tk_kbuffer){data, bytes, 0};
-}
-static void bind_number(run *r, uint64_t bits) { r->arguments[r->count++].bits = bits; }
-
-static tk_emulation *emulate(const tk_kernel *kernel, const run *r, uint64_t seed) {
-    tk_emulation *emulation = NULL;
-    tk_kemulate how = {
-        .seed = seed, .n_arguments = r->count, .arguments = r->arguments, .buffers = r->buffers};
-    assert_ok(tk_kernel_emulate(kernel, &how, &emulation));
-    return emulation;
-}
-
-static void assert_clean(const tk_emulation *emulation) {
-    char *text;
-    assert_ok(tk_emulation_text(emulation, &text));
-    assert_string_equal(text, "");
-    tk_kernel_text_free(text);
-}
 
 static void test_vector_add(void **state) {
     (void)state;
@@ -108,13 +79,6 @@ static void test_all_operations(void **state) {
 
 /* ---- faults ---- */
 
-typedef struct fault {
-    const char *body;
-    int threads;
-    tk_kfinding_kind kind;
-    uint32_t line; /* 4 + line of the body */
-} fault;
-
 #define POINT                                                                                      \
     "%p = offset %x, %t : ptr<f32, global>\n%q = offset %y, %t : ptr<f32, global>\n%v = load %p "  \
     ": f32\n"
@@ -169,50 +133,14 @@ static const char *const correct[] = {
          "ptr<f32, shared>\n%w = load %e : f32\n}",
 };
 
-static tk_emulation *run_body(const char *body, int threads, uint64_t seed) {
-    static float x[64], y[64];
-    char *text = around(body, threads);
-    tk_kernel *kernel = parse_text(text);
-    run r = {0};
-    bind(&r, x, sizeof x), bind(&r, y, sizeof y), bind_number(&r, 64);
-    tk_emulation *emulation = emulate(kernel, &r, seed);
-    tk_kernel_release(kernel);
-    free(text);
-    return emulation;
-}
-
-static bool has_finding(const tk_emulation *emulation, const fault *f) {
-    for (size_t i = 0; i < tk_emulation_findings(emulation); i++) {
-        tk_kfinding finding;
-        assert_ok(tk_emulation_finding(emulation, i, &finding));
-        if (finding.kind == f->kind && (!f->line || finding.line == f->line)) return true;
-    }
-    return false;
-}
-
 static void test_faults(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            char *text;
-            tk_emulation *emulation = run_body(faults[i].body, faults[i].threads, seed);
-            assert_ok(tk_emulation_text(emulation, &text));
-            if (!has_finding(emulation, &faults[i]))
-                fail_msg("fault %zu, seed %d: no \"%s\" in line %u, but:\n%s", i, (int)seed,
-                         tk_kfinding_name(faults[i].kind), faults[i].line, text);
-            tk_kernel_text_free(text);
-            tk_emulation_release(emulation);
-        }
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) assert_found(&faults[i]);
 }
 
 static void test_correct_twins(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof correct / sizeof *correct; i++)
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            tk_emulation *emulation = run_body(correct[i], 64, seed);
-            assert_clean(emulation);
-            tk_emulation_release(emulation);
-        }
+    for (size_t i = 0; i < sizeof correct / sizeof *correct; i++) assert_clean_body(correct[i], 64);
 }
 
 /* One seed, one text of findings: for any number of threads of the host, and here for every seed.
