@@ -35,8 +35,14 @@ void tk_sort_moving(tk_moving *leaf, int count) {
     }
 }
 
-/* Does the leaf start at a multiple of what the leaves below it span? */
-static tk_status check_step(const tk_leaf *leaf, int index, tk_term span) {
+/* An unknown extent may be 1, and then the leaf does not count. */
+static bool may_be_one(tk_term extent) {
+    return extent.kind != TK_TERM_STATIC && extent.value == 1;
+}
+
+/* Does the leaf start at a multiple of what the leaves below it span? `sure` if both that leaf and
+ * the last one below it certainly count. */
+static tk_status check_step(const tk_leaf *leaf, int index, tk_term span, bool sure) {
     if (leaf->stride.basis)
         return tk_fail(TK_UNSUPPORTED, "stride %s of leaf %d: the complement needs integer strides",
                        tk_term_show(leaf->stride).text, index);
@@ -47,11 +53,12 @@ static tk_status check_step(const tk_leaf *leaf, int index, tk_term span) {
                        (long long)leaf->stride.value, index);
     tk_proof proof = tk_term_divides(span, leaf->stride);
     if (proof == TK_PROVEN) return TK_OK;
-    if (proof == TK_OPEN)
+    if (proof == TK_OPEN || !sure)
         return tk_fail(TK_UNSUPPORTED,
-                       "missing fact: %s divides %s (the span of the leaves below "
+                       "missing fact: %s divides %s%s (the span of the leaves below "
                        "the stride of leaf %d)",
-                       tk_term_show(span).text, tk_term_show(leaf->stride).text, index);
+                       tk_term_show(span).text, tk_term_show(leaf->stride).text,
+                       proof == TK_OPEN ? "" : ", or which unknown extent is 1", index);
     if (leaf->stride.value < span.value)
         return tk_fail(
             TK_SHAPE_ERROR,
@@ -73,7 +80,9 @@ static tk_status complement_any(const tk_layout *layout, tk_term cotarget, tk_le
     tk_term span = tk_term_int(1);
     tk_sort_moving(moving, count);
     for (int i = 0; i < count; i++) {
-        TK_TRY(check_step(&moving[i].leaf, moving[i].index, span));
+        bool sure =
+            !may_be_one(moving[i].leaf.shape) && (i == 0 || !may_be_one(moving[i - 1].leaf.shape));
+        TK_TRY(check_step(&moving[i].leaf, moving[i].index, span, sure));
         gap[gaps++] = (tk_leaf){tk_term_ceil_div(moving[i].leaf.stride, span), span};
         TK_TRY(tk_term_mul(moving[i].leaf.shape, moving[i].leaf.stride, &span));
     }

@@ -136,20 +136,86 @@ static tk_status split_leaf(tk_digits *digits, const tk_leaf *leaf, int index, t
     return split_open(digits, leaf->shape, s, pieces);
 }
 
+static tk_status apply_rule(tk_digits *digits, tk_part b, int leaves, uint32_t basis,
+                            tk_pieces *pieces) {
+    for (int i = 0; i < leaves; i++) {
+        if (!tk_leaf_moves(&b.leaf[i], basis)) continue;
+        pieces->first[i] = (uint8_t)pieces->total;
+        TK_TRY(split_leaf(digits, &b.leaf[i], i, pieces));
+        pieces->count[i] = (uint8_t)(pieces->total - pieces->first[i]);
+    }
+    return TK_OK;
+}
+
+/* Digits that B does not leave are all that counts, if their extents are known: the last of them
+ * may as well be unbounded. */
+static bool keep_reached(tk_digits *digits, tk_part b, int leaves, uint32_t basis) {
+    int64_t reach = 0, product = 1;
+    for (int i = 0; i < leaves; i++) {
+        int64_t most;
+        if (!tk_leaf_moves(&b.leaf[i], basis)) continue;
+        if (b.leaf[i].shape.kind || b.leaf[i].stride.kind || b.leaf[i].stride.value < 0 ||
+            tk_mul_overflow_i64(b.leaf[i].shape.value - 1, b.leaf[i].stride.value, &most) ||
+            tk_add_overflow_i64(reach, most, &reach))
+            return false;
+    }
+    for (int k = 0; k < digits->count; k++) {
+        tk_term extent = digits->leaf[k].shape;
+        if (extent.kind || tk_mul_overflow_i64(product, extent.value, &product)) return false;
+        if (reach >= product) continue;
+        digits->count = k + 1;
+        return true;
+    }
+    return false;
+}
+
+/* Unknown extents were left apart by coalesce; where one certainly continues the leaf before it
+ * there is no boundary, and the two are one digit. False if there is no such place. */
+static bool merge_continued(tk_digits *digits) {
+    int kept = 0;
+    for (int k = 1; k < digits->count; k++) {
+        tk_leaf *last = &digits->leaf[kept], here = digits->leaf[k];
+        tk_term end, both;
+        if (tk_term_mul(last->shape, last->stride, &end) == TK_OK && end.kind == TK_TERM_STATIC &&
+            tk_term_same(end, here.stride) && tk_term_mul(last->shape, here.shape, &both) == TK_OK)
+            last->shape = both;
+        else
+            digits->leaf[++kept] = here;
+    }
+    bool merged = kept + 1 < digits->count;
+    digits->count = kept + 1;
+    return merged;
+}
+
+/* The rule was refuted between unknown extents: B may stay among the known ones, or the rule fits
+ * what certainly is one digit. Otherwise other values of them could have an answer. */
+static tk_status compose_unknown(tk_digits *digits, tk_part b, int leaves, uint32_t basis,
+                                 tk_pieces *pieces) {
+    int total = pieces->total;
+    if (keep_reached(digits, b, leaves, basis)) return tk_compose_exactly(digits, b, basis, pieces);
+    if (merge_continued(digits)) {
+        memset(digits->used, 0, sizeof digits->used);
+        digits->taken = 0;
+        tk_status status = apply_rule(digits, b, leaves, basis, pieces);
+        if (status != TK_SHAPE_ERROR) return status;
+        pieces->total = total;
+    }
+    return tk_fail(TK_UNSUPPORTED,
+                   "missing fact: the unknown extents of A, beside leaves of B that "
+                   "do not divide what is known of them");
+}
+
 /* All leaves of B whose stride has this basis, against the part of A that it names. */
 static tk_status compose_group(tk_part a, int a_leaves, tk_part b, int leaves, uint32_t basis,
                                tk_pieces *pieces) {
     tk_digits digits;
+    int total = pieces->total;
     load_digits(a, a_leaves, &digits);
-    tk_status status = TK_OK;
-    for (int i = 0; i < leaves && status == TK_OK; i++) {
-        if (!tk_leaf_moves(&b.leaf[i], basis)) continue;
-        pieces->first[i] = (uint8_t)pieces->total;
-        status = split_leaf(&digits, &b.leaf[i], i, pieces);
-        pieces->count[i] = (uint8_t)(pieces->total - pieces->first[i]);
-    }
-    bool refuted = status == TK_SHAPE_ERROR && digits.fixed && digits.count > 1;
-    return refuted ? tk_compose_exactly(&digits, b, basis, pieces) : status;
+    tk_status status = apply_rule(&digits, b, leaves, basis, pieces);
+    if (status != TK_SHAPE_ERROR || digits.count == 1) return status;
+    pieces->total = total;
+    return digits.fixed ? tk_compose_exactly(&digits, b, basis, pieces)
+                        : compose_unknown(&digits, b, leaves, basis, pieces);
 }
 
 /* The mode of A that a basis vector of B names. */

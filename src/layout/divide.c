@@ -121,7 +121,8 @@ static tk_status zip_pairs(make_pair *make, tk_part a, tk_part b, tk_layout *out
     return TK_OK;
 }
 
-/* Which of the two modes of the zipped form lose their own tuple. */
+/* What is left of ((tile modes), (rest modes)): all of it in the zipped form, the first tuple in
+ * the tiled one, neither in the flat one; the logical form pairs mode by mode instead. */
 typedef enum grouping { LOGICAL, ZIPPED, TILED, FLAT } grouping;
 
 static tk_status regroup(make_pair *make, grouping form, const tk_layout *a, const tk_tiler *b,
@@ -181,6 +182,11 @@ tk_status tk_layout_flat_product(const tk_layout *a, const tk_tiler *b, tk_layou
 
 /* -- Blocked and raked: the pairs zipped mode by mode -- */
 
+/* Mode i of a product's half. That of an integer operand is one mode, however many it became. */
+static tk_part zipped_mode(tk_part half, const tk_layout *operand, int i) {
+    return operand->node[0] == TK_NODE_LEAF ? half : tk_part_mode(half, i);
+}
+
 static tk_status zip_product(const tk_layout *block, const tk_layout *tiler, bool raked,
                              tk_layout *out) {
     TK_NEED(out);
@@ -196,9 +202,11 @@ static tk_status zip_product(const tk_layout *block, const tk_layout *tiler, boo
     tk_layout_clear(&zipped);
     tk_put_node(&zipped, (uint8_t)rank);
     for (int i = 0; i < rank; i++) {
+        tk_part block_i = zipped_mode(blocks, &padded_block, i);
+        tk_part tiles_i = zipped_mode(tiles, &padded_tiler, i);
         tk_put_node(&zipped, 2);
-        tk_put_part(&zipped, tk_part_mode(raked ? tiles : blocks, i));
-        tk_put_part(&zipped, tk_part_mode(raked ? blocks : tiles, i));
+        tk_put_part(&zipped, raked ? tiles_i : block_i);
+        tk_put_part(&zipped, raked ? block_i : tiles_i);
     }
     TK_TRY(tk_layout_finish(&zipped));
     tk_layout_copy(&zipped, out);

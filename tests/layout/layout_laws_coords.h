@@ -185,7 +185,7 @@ static void law_swizzle(void **state) {
 static void law_layout_after_swizzle(void **state) {
     (void)state;
     int answered = 0;
-    FOR_CASES(28) {
+    FOR_CASES_UNTIL(answered, 28) {
         tk_layout_value args[2], made;
         tk_tuple shape, at, x, y, offset;
         tk_swizzle s = {1 + rng_below(&rng, 2), rng_below(&rng, 3), 0};
@@ -223,7 +223,7 @@ static void law_layout_after_swizzle(void **state) {
                    show(&b).text, (long long)i);
         }
     }
-    EXPECT(answered > LAW_CASES / 10, "%d answered", answered);
+    assert_int_equal(answered, LAW_CASES);
 }
 
 /* A term of any kind, printed by the library and parsed again. */
@@ -293,13 +293,15 @@ static void law_ordered(void **state) {
 
 static void law_compatible(void **state) {
     (void)state;
-    FOR_CASES(26) {
+    int met = 0;
+    FOR_CASES_UNTIL(met, 26) {
         tk_layout a, b, r;
         tk_tuple shape_b, shape_r, top;
         bool first, second, third;
         random_layout(&rng, 64, &a);
         random_tile(&rng, &b);
         if (tk_layout_composition(&a, &b, &r) != TK_OK) continue;
+        met++;
         tk_layout_shape(&b, &shape_b);
         tk_layout_shape(&r, &shape_r);
         tk_term size;
@@ -313,6 +315,7 @@ static void law_compatible(void **state) {
         EXPECT(!first || tk_tuple_congruent(&shape_r, &shape_b), "%s and %s", show(&b).text,
                show(&r).text);
     }
+    assert_int_equal(met, LAW_CASES);
 }
 
 #endif
