@@ -193,6 +193,10 @@ TK_API tk_status tk_item_int(tk_array array, int64_t *out_value);
 /* The values as text, like NumPy's: "[[1. 2.]\n [3. 4.]]". The caller frees it with tk_text_free.
  */
 TK_API tk_status tk_format(tk_array array, char **out_text);
+
+/* The same with `digits` after the point of every float, 0 to 100, and no exponents; -1: as
+ * tk_format. */
+TK_API tk_status tk_format_digits(tk_array array, int digits, char **out_text);
 TK_API void tk_text_free(char *text);
 
 /* ---- graphs as text ---- */

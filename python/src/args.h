@@ -130,6 +130,8 @@ tk_array tkpy_attention(tkpy_call *call, tk_array q, tk_array k, tk_array v, dou
 
 /* by_hand_more.c */
 bool tkpy_is_right(const char *side);
+tk_status tkpy_unique(tkpy_call *call, tk_array a, int64_t size, bool index, bool inverse,
+                      bool counts, tk_array fill);
 tk_array tkpy_slice_at(tkpy_call *call, tk_array a, tk_array start, tk_axes axes, tk_shape sizes);
 tk_array tkpy_slice_update_at(tkpy_call *call, tk_array a, tk_array update, tk_array start,
                               tk_axes axes);

@@ -286,7 +286,7 @@ static PyObject *array_text(PyObject *self, bool plain) {
     tk_array array = tkpy_handle(self);
     char *text = NULL;
     if (!tkpy_eval_one(state, array)) return NULL;
-    tk_status status = tk_format(array, &text);
+    tk_status status = tk_format_digits(array, state->print_digits, &text);
     if (status != TK_OK) return tkpy_raise(state, status);
     PyObject *result =
         plain ? PyUnicode_FromString(text) : repr_of(text, tk_dtype_name(tk_array_dtype(array)));
@@ -511,19 +511,50 @@ static PyObject *array_to_numpy(PyObject *self, PyObject *args, PyObject *kwargs
     return result;
 }
 
-static PyObject *array_reduce(PyObject *self, PyObject *unused) {
-    (void)unused;
+/* What a function of tiki/_interop.py gives for the array. */
+static PyObject *by_interop(const char *function, PyObject *self) {
     PyObject *module = interop();
-    PyObject *result = module ? PyObject_CallMethod(module, "reduce", "O", self) : NULL;
+    PyObject *result = module ? PyObject_CallMethod(module, function, "(O)", self) : NULL;
     Py_XDECREF(module);
     return result;
 }
+
+static PyObject *array_reduce(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return by_interop("reduce", self);
+}
+
+static PyObject *array_bytes(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return by_interop("to_bytes", self);
+}
+
+static PyObject *array_getstate(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return by_interop("get_state", self);
+}
+
+static PyObject *array_setstate(PyObject *self, PyObject *given) {
+    PyObject *made = by_interop("from_state", given);
+    bool ok = made && tkpy_rebox(tkpy_state_of(self), self, tkpy_handle(made));
+    Py_XDECREF(made);
+    if (!ok) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *array_div(PyObject *self, PyObject *other) { return array_divide(self, other); }
+static PyObject *array_rdiv(PyObject *self, PyObject *other) { return array_divide(other, self); }
 
 static PyMethodDef array_methods[] = {
     {"__array__", (PyCFunction)(void (*)(void))array_to_numpy, METH_VARARGS | METH_KEYWORDS,
      "NumPy's view of the values."},
     {"__reduce__", array_reduce, METH_NOARGS, NULL},
     {"__reduce_ex__", array_reduce, METH_O, NULL},
+    {"__bytes__", array_bytes, METH_NOARGS, "The values as bytes, row-major."},
+    {"__getstate__", array_getstate, METH_NOARGS, "The values for NumPy, and the dtype's number."},
+    {"__setstate__", array_setstate, METH_O, "Take the values that __getstate__ gave."},
+    {"__div__", array_div, METH_O, "self / other"},
+    {"__rdiv__", array_rdiv, METH_O, "other / self"},
     {"item", array_item, METH_NOARGS, "The value of an array with one element."},
     {"tolist", array_tolist, METH_NOARGS, "The values as nested lists of Python numbers."},
     {"reshape", (PyCFunction)(void (*)(void))array_reshape, METH_VARARGS | METH_KEYWORDS,

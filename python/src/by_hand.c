@@ -276,11 +276,6 @@ tk_array tkpy_attention(tkpy_call *call, tk_array q, tk_array k, tk_array v, dou
                         PyObject *mask, tk_array sinks) {
     tk_array masked = TK_NO_ARRAY;
     bool causal = false;
-    if (sinks.node) {
-        PyErr_SetString(PyExc_NotImplementedError,
-                        "scaled_dot_product_attention: sinks are not supported");
-        return TK_NO_ARRAY;
-    }
     if (mask && PyUnicode_Check(mask)) {
         causal = PyUnicode_CompareWithASCIIString(mask, "causal") == 0;
         if (!causal)
@@ -290,5 +285,6 @@ tk_array tkpy_attention(tkpy_call *call, tk_array q, tk_array k, tk_array v, dou
             raise_value("scaled_dot_product_attention: mask must be 'causal' or an array");
         return TK_NO_ARRAY;
     }
+    if (sinks.node) return tk_attention_with_sinks(q, k, v, sinks, scale, masked, causal);
     return tk_scaled_dot_product_attention(q, k, v, scale, masked, causal);
 }

@@ -12,6 +12,18 @@ bool tkpy_is_right(const char *side) {
     return is_right;
 }
 
+/* The values, and of the rest what was asked for. */
+tk_status tkpy_unique(tkpy_call *call, tk_array a, int64_t size, bool index, bool inverse,
+                      bool counts, tk_array fill) {
+    bool wanted[] = {true, index, inverse, counts};
+    tk_arrays all = {0};
+    tk_status status = tk_unique(a, size, fill, &all);
+    for (size_t i = 0; status == TK_OK && i < all.count; i++)
+        if (wanted[i]) status = tk_arrays_push(&call->out, all.items[i]);
+    tk_arrays_clear(&all);
+    return status;
+}
+
 /* ---- boxes ---- */
 
 /* Scalars of the vector of starts, one for each axis. */

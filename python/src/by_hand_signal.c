@@ -66,7 +66,8 @@ tk_array tkpy_norm(tk_array a, PyObject *ord, tk_axes axes, bool keepdims) {
         int64_t count = axes.count < 0 ? tk_array_rank(a) : axes.count;
         bool nuclear = PyUnicode_CompareWithASCIIString(ord, "nuc") == 0;
         if (count == 2 && nuclear) return tk_norm_nuclear(a, axes, keepdims);
-        if (count == 2 && PyUnicode_CompareWithASCIIString(ord, "fro") == 0)
+        if (count == 2 && (PyUnicode_CompareWithASCIIString(ord, "fro") == 0 ||
+                           PyUnicode_CompareWithASCIIString(ord, "f") == 0))
             return tk_norm(a, NAN, axes, keepdims);
         PyErr_Format(PyExc_ValueError,
                      "norm: ord is '%U' for %lld axes, expected 'fro' or 'nuc' for two", ord,

@@ -193,6 +193,14 @@ static PyObject *trace_stop(PyObject *module, PyObject *unused) {
     return PyUnicode_FromString(tk_trace_text());
 }
 
+static PyObject *print_digits(PyObject *module, PyObject *args) {
+    tkpy_state *state = tkpy_module_state(module);
+    int before = state->print_digits, digits = before;
+    if (!PyArg_ParseTuple(args, "|i", &digits)) return NULL;
+    state->print_digits = digits < 0 ? -1 : digits;
+    return PyLong_FromLong(before);
+}
+
 PyMethodDef tkpy_context_functions[] = {
     {"_finish", finish, METH_NOARGS, "Wait for everything, before the interpreter ends."},
     {"_synchronize", synchronize, METH_NOARGS, "Wait for everything that was started."},
@@ -200,6 +208,8 @@ PyMethodDef tkpy_context_functions[] = {
     {"_use_stream", use_stream, METH_O, "Make a stream this thread's; gives the one before."},
     {"_memory_info", memory_info, METH_NOARGS, "Memory counters in bytes."},
     {"_memory_set", memory_set, METH_VARARGS, "Set a limit or reset a counter."},
+    {"_print_digits", print_digits, METH_VARARGS,
+     "Digits of printed floats after the point; sets them, gives those before."},
     {"_cpu_info", cpu_info, METH_NOARGS, "Instruction set and number of threads."},
     {"_trace_start", trace_start, METH_VARARGS, "Start recording what runs when."},
     {"_trace_stop", trace_stop, METH_NOARGS, "End recording; the JSON text."},

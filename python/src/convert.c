@@ -30,6 +30,21 @@ static bool weak_scalar(PyObject *object, tk_array *out) {
     return true;
 }
 
+/* What the object's method __mlx_array__ gives, as a handle of the open scope; TK_NO_ARRAY without
+ * an exception where it has none. */
+static tk_array by_method(tkpy_state *state, PyObject *object) {
+    if (!PyObject_HasAttrString(object, "__mlx_array__")) return TK_NO_ARRAY;
+    PyObject *box = PyObject_CallMethod(object, "__mlx_array__", NULL);
+    tk_array array = TK_NO_ARRAY;
+    if (box && Py_TYPE(box) == state->array)
+        array = tk_reshape(tkpy_handle(box), tk_array_shape(tkpy_handle(box)));
+    else if (box)
+        PyErr_Format(PyExc_TypeError, "__mlx_array__ must give an array, not %R",
+                     (PyObject *)Py_TYPE(box));
+    Py_XDECREF(box);
+    return array;
+}
+
 int tkpy_operand(tkpy_state *state, PyObject *object, tk_array *out_array) {
     if (Py_TYPE(object) == state->array) {
         *out_array = tkpy_handle(object);
@@ -37,6 +52,8 @@ int tkpy_operand(tkpy_state *state, PyObject *object, tk_array *out_array) {
     }
     if (weak_scalar(object, out_array)) return 1;
     if (PyErr_Occurred()) return -1;
+    *out_array = by_method(state, object);
+    if (out_array->node || PyErr_Occurred()) return out_array->node ? 1 : -1;
     if (!PyObject_CheckBuffer(object) || PyBytes_Check(object) || PyByteArray_Check(object))
         return 0;
     *out_array = tkpy_from_buffer(state, object, TKPY_NO_DTYPE);
@@ -248,7 +265,10 @@ tk_array tkpy_from_object(tkpy_state *state, PyObject *object, int dtype) {
     if (is_nested(object) || PyLong_Check(object) || PyFloat_Check(object) ||
         PyComplex_Check(object))
         return from_nested(state, object, dtype);
-    tk_array array = from_array_like(state, object, dtype);
+    tk_array array = by_method(state, object);
+    if (array.node) return cast(array, dtype);
+    if (PyErr_Occurred()) return array;
+    array = from_array_like(state, object, dtype);
     if (array.node || PyErr_Occurred()) return array;
     if (PyObject_CheckBuffer(object)) return tkpy_from_buffer(state, object, dtype);
     if (PyObject_HasAttrString(object, "__dlpack__")) {

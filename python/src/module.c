@@ -97,6 +97,7 @@ static int execute(PyObject *module) {
     if (!add_types(state, module) || !add_methods(state) || !add_exceptions(state, module) ||
         !add_functions(module))
         return -1;
+    state->print_digits = -1;
     state->random_state = PyList_New(0);
     return state->random_state ? PyModule_AddObjectRef(module, "_random_state", state->random_state)
                                : -1;

@@ -22,6 +22,7 @@ typedef struct tkpy_state {
     PyTypeObject *array, *iterator, *at, *dtype, *compiled, *kernel, *kernel_builder;
     PyObject *dtypes[TK_DTYPE_COUNT];
     PyObject *axis_error, *dtype_error, *file_error;
+    int print_digits;       /* of floats after the point; -1: as few as tell them apart */
     PyObject *random_state; /* a list of one key, as users see it */
 } tkpy_state;
 

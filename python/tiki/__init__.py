@@ -64,11 +64,14 @@ from tiki._dtypes import (
 )
 from tiki._files import load, save, save_safetensors, savez, savez_compressed
 from tiki._functions import (
+    ArrayLike,
     asarray,
     broadcast_shapes,
+    depends,
     einsum_path,
     get_array_buffer_size,
 )
+from tiki._printing import PrintOptions, get_printoptions, printoptions, set_printoptions
 from tiki._transforms import (
     checkpoint,
     compile,
@@ -81,11 +84,12 @@ from tiki._transforms import (
     vjp,
     vmap,
 )
-from tiki import fast, fft, linalg, random
+from tiki import cuda, fast, fft, linalg, metal, random
 from tiki._version import __version__
 
 Dtype = type(float32)
 ArrayAt = _core.ArrayAt
+matrix_norm = linalg.norm
 ArrayIterator = _core.ArrayIterator
 newaxis = None
 pi = 3.141592653589793

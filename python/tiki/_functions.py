@@ -52,3 +52,23 @@ def get_array_buffer_size(*args) -> int:
         return sum(walk(child) for child in tree)
 
     return walk(args)
+
+
+class ArrayLike:
+    """An object with a method `__mlx_array__` that gives an array: it stands wherever an array can."""
+
+    def __init__(self, arg, /):
+        self._object = arg
+
+    def __mlx_array__(self):
+        return asarray(self._object)
+
+
+def depends(inputs, dependencies):
+    """The inputs (an array or several), computed after the dependencies."""
+    after = [dependencies] if isinstance(dependencies, _core.array) else list(dependencies)
+
+    def behind(array):
+        return _core._depends(array, after) if after else array
+
+    return behind(inputs) if isinstance(inputs, _core.array) else [behind(array) for array in inputs]

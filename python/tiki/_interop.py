@@ -36,10 +36,41 @@ def rebuild(data: bytes, shape, dtype: str):
     return _core.view(bits, target).reshape(shape)
 
 
-def reduce(array):
-    """`array.__reduce__`: bytes in row-major order, shape and dtype's name."""
+def to_bytes(array) -> bytes:
+    """`array.__bytes__`: the values in row-major order."""
     flat = _core.flatten(_core.contiguous(array))
     if flat.dtype == _core.bool_:
         flat = flat.astype(_core.uint8)
-    data = bytes(memoryview(_core.view(flat, _core.uint8))) if flat.size else b""
-    return rebuild, (data, array.shape, array.dtype.name)
+    return bytes(memoryview(_core.view(flat, _core.uint8))) if flat.size else b""
+
+
+def reduce(array):
+    """`array.__reduce__`: bytes in row-major order, shape and dtype's name."""
+    return rebuild, (to_bytes(array), array.shape, array.dtype.name)
+
+
+# In the order of MLX's numbers, which its pickles hold.
+_NUMBERED = (
+    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 bfloat16 complex64"
+).split()
+
+
+def get_state(array):
+    """`array.__getstate__`: as in MLX, NumPy's array (bfloat16 as its bits) and the dtype's number."""
+    dtype = array.dtype
+    if dtype == _core.bfloat16:
+        array = _core.view(array, _core.uint16)
+    return to_numpy(array), _NUMBERED.index(dtype.name)
+
+
+def from_state(state):
+    """The array that `get_state` took apart."""
+    if not isinstance(state, tuple) or len(state) != 2:
+        raise ValueError("the state of an array is a pair of values and a dtype's number")
+    values, number = state
+    if not isinstance(number, int) or not 0 <= number < len(_NUMBERED):
+        raise ValueError(f"the dtype's number is {number!r}, expected 0 to {len(_NUMBERED) - 1}")
+    name = _NUMBERED[number]
+    if name == "bfloat16":
+        return _core.view(_core.array(values, _core.uint16), _core.bfloat16)
+    return _core.array(values, _core.bool_ if name == "bool" else getattr(_core, name))

@@ -6,19 +6,18 @@ from tiki import _core
 
 
 def _positions(argnums, argnames):
-    """What to differentiate for, as a list of positions and names, and whether argnums was one number."""
+    """What to differentiate for, as a list of positions and names, and whether argnums is one number."""
     names = [argnames] if isinstance(argnames, str) else list(argnames)
     if argnums is None:
         argnums = 0 if not names else ()
-    single = isinstance(argnums, int)
-    numbers = [argnums] if single else sorted(argnums)  # in order, as in MLX
+    numbers = [argnums] if isinstance(argnums, int) else sorted(argnums)  # in order, as in MLX
     if len(set(numbers)) != len(numbers):
         raise ValueError(f"argnums {tuple(numbers)} has a number twice")
     if len(set(names)) != len(names):
         raise ValueError(f"argnames {names} has a name twice")
     if any(number < 0 for number in numbers):
         raise ValueError(f"argnums {tuple(numbers)} must not be negative")
-    return numbers, names, single
+    return numbers, names, len(numbers) == 1
 
 
 def _arrange(gradients, numbers, names, single):

@@ -20,6 +20,8 @@
 #define MOST_SHOWN 1000 /* elements, before the middle is left out */
 #define EDGE_ITEMS 3
 #define PRECISION 8 /* digits after the point */
+#define MOST_FIXED 100
+#define FIXED_BYTES (MOST_FIXED + 320) /* a double has up to 309 digits before the point */
 
 /* How the floats of a column are laid out. Widths are in characters. */
 typedef struct column {
@@ -31,6 +33,7 @@ typedef struct column {
     int left;     /* before the point */
     int fraction; /* after it */
     int exponent; /* digits */
+    int fixed;    /* digits after the point as asked for; -1: as few as tell the numbers apart */
 } column;
 
 typedef struct formatter {
@@ -156,8 +159,19 @@ static tk_decimal scientific_digits(const column *c, double value) {
     return decimal;
 }
 
+static int fixed_text(const column *c, double value, char *text, size_t bytes) {
+    return snprintf(text, bytes, c->plus ? "%+.*f" : "%.*f", c->fixed, value);
+}
+
 static void note_width(column *c, double value) {
+    char text[FIXED_BYTES];
     if (!isfinite(value)) return;
+    if (c->fixed >= 0) {
+        c->fraction = c->fixed;
+        int right = c->fixed ? c->fixed + 1 : 0;
+        c->left = max_int(c->left, fixed_text(c, value, text, sizeof text) - right);
+        return;
+    }
     tk_decimal d = c->scientific ? scientific_digits(c, value) : positional_digits(c, value);
     int sign = d.negative || c->plus;
     int whole = c->scientific || d.exponent < 0 ? 1 : d.exponent + 1;
@@ -169,6 +183,7 @@ static void note_width(column *c, double value) {
 }
 
 static int right_of_point(const column *c) {
+    if (c->fixed == 0) return -1; /* without the point too */
     return c->fraction + (c->scientific ? c->exponent + 2 : 0);
 }
 
@@ -224,9 +239,18 @@ static void put_scientific(const column *c, tk_strbuf *out, double value) {
                      d.exponent < 0 ? -d.exponent : d.exponent);
 }
 
+static void put_fixed(const column *c, tk_strbuf *out, double value) {
+    char text[FIXED_BYTES];
+    int length = fixed_text(c, value, text, sizeof text);
+    put_spaces(out, c->left + right_of_point(c) + 1 - length);
+    tk_strbuf_puts(out, text);
+}
+
 static void put_float(const column *c, tk_strbuf *out, double value) {
     if (!isfinite(value))
         put_other(c, out, value);
+    else if (c->fixed >= 0)
+        put_fixed(c, out, value);
     else if (c->scientific)
         put_scientific(c, out, value);
     else
@@ -271,8 +295,8 @@ static void find_layout(formatter *f) {
     f->real.dtype = f->imag.dtype = tk_dtype_is_complex(dtype) ? TK_FLOAT32 : dtype;
     f->imag.plus = true;
     visit(f, 0, f->view->data, see_range);
-    f->real.scientific = wants_scientific(&f->real);
-    f->imag.scientific = wants_scientific(&f->imag);
+    f->real.scientific = f->real.fixed < 0 && wants_scientific(&f->real);
+    f->imag.scientific = f->imag.fixed < 0 && wants_scientific(&f->imag);
     visit(f, 0, f->view->data, see_width);
     finish_column(&f->real);
     finish_column(&f->imag);
@@ -365,11 +389,20 @@ static void format_view(formatter *f) {
 }
 
 tk_status tk_format(tk_array array, char **out_text) {
+    return tk_format_digits(array, -1, out_text);
+}
+
+tk_status tk_format_digits(tk_array array, int digits, char **out_text) {
     TK_NEED(out_text);
+    if (digits < -1 || digits > MOST_FIXED)
+        return tk_fail(TK_INVALID_ARGUMENT,
+                       "tk_format_digits: digits is %d, expected -1 or 0 to %d", digits,
+                       MOST_FIXED);
     tk_strided view;
     *out_text = NULL;
     TK_TRY(tk_array_view(array, &view));
     formatter f = {.view = &view, .summary = view.size > MOST_SHOWN};
+    f.real.fixed = f.imag.fixed = digits;
     format_view(&f);
     bool failed = f.word.failed;
     tk_strbuf_deinit(&f.word);

@@ -169,6 +169,21 @@ static void tile_of_keys(const tk_attention_group *group, int64_t first, int64_t
                          stride, buffers->out, buffers->value_width, 1.0f);
 }
 
+/* The row's factor and log-sum-exp, from its largest score and the sum of weights below it. */
+static float finish_row(const tk_attention_args *args, int64_t head, float max, float sum,
+                        float *out_lse) {
+    if (args->sinks) {
+        float sink = ((const float *)args->sinks)[head];
+        float top = sink > max || sink != sink ? sink : max;
+        float fade = max == -INFINITY ? 0.0f : expf(max - top);
+        sum = sum * fade + (sink == -INFINITY ? 0.0f : expf(sink - top));
+        *out_lse = sum == 0.0f ? -INFINITY : top + logf(sum);
+        return sum == 0.0f ? 0.0f : fade / sum;
+    }
+    *out_lse = sum == 0.0f ? -INFINITY : max + logf(sum);
+    return sum == 0.0f ? 0.0f : 1.0f / sum;
+}
+
 static void store_rows(const attention_job *job, const tk_attention_group *group, int64_t first,
                        int64_t rows, const tile_buffers *buffers) {
     const tk_attention_args *args = job->args;
@@ -176,14 +191,12 @@ static void store_rows(const attention_job *job, const tk_attention_group *group
         int64_t r = first + i, head = group->kv_head * group->heads + r / args->q_length;
         int64_t at = group->batch * job->out_strides.batch + head * job->out_strides.head +
                      r % args->q_length * job->out_strides.row;
-        float *row = buffers->out + i * buffers->value_width, sum = buffers->sum[i];
-        float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+        float *row = buffers->out + i * buffers->value_width, lse;
+        float inverse = finish_row(args, head, buffers->max[i], buffers->sum[i], &lse);
         for (int64_t d = 0; d < args->value_dim; d++) row[d] *= inverse;
         tk_vec_convert(TK_FLOAT32, args->dtype, row,
                        job->out + at * (int64_t)tk_dtype_size(args->dtype), args->value_dim);
-        if (job->lse)
-            job->lse[tk_attention_row_index(group, r)] =
-                sum == 0.0f ? -INFINITY : buffers->max[i] + logf(sum);
+        if (job->lse) job->lse[tk_attention_row_index(group, r)] = lse;
     }
 }
 

@@ -5,7 +5,8 @@
  * The score matrix is never whole in memory: a tile of query rows meets one tile of keys after the
  * other. Query heads are grouped: head h of q uses head h / (q_heads / kv_heads) of k and v. Causal
  * masks align the last query with the last key (query i sees key j when j <= i + k_length -
- * q_length). A row without any key allowed gives output 0, lse -inf, gradient 0.
+ * q_length). A row without any key allowed gives output 0, lse -inf, gradient 0. A sink is one more
+ * score of each row of a head: it takes weight, has no value, and counts in lse.
  *
  * Compute is f32 for f16, bf16 and f32, f64 for f64. Work is split over (batch, head, query tile);
  * sums never depend on the split, so results are the same bits for any thread count. */
@@ -37,6 +38,7 @@ typedef struct tk_attention_args {
     int64_t mask_strides[4]; /* batch, q head, query row, key column; 0 broadcasts */
     const void *q, *k, *v;
     tk_attention_strides q_strides, k_strides, v_strides;
+    const void *sinks; /* [q_heads], float (double for f64), or NULL; not read by the backward */
 } tk_attention_args;
 
 /* out [batch, q_heads, q_length, value_dim] by its strides; lse dense [batch, q_heads, q_length]

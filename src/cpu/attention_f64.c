@@ -45,6 +45,12 @@ static double log_sum_exp(const double *scores, int64_t count) {
     return best + log(sum);
 }
 
+/* log(exp(a) + exp(b)) */
+static double log_add(double a, double b) {
+    double top = b > a || b != b ? b : a, low = top == b ? a : b;
+    return top == -INFINITY || top != top ? top : top + log1p(exp(low - top));
+}
+
 static void forward_row(const f64_job *job, const tk_attention_group *group, int64_t r,
                         double *scores) {
     const tk_attention_args *args = job->args;
@@ -53,6 +59,7 @@ static void forward_row(const f64_job *job, const tk_attention_group *group, int
                   head * job->out_strides.head + r % args->q_length * job->out_strides.row;
     row_scores(group, r, scores);
     double lse = log_sum_exp(scores, args->k_length);
+    if (args->sinks) lse = log_add(lse, ((const double *)args->sinks)[head]);
     if (job->lse) job->lse[tk_attention_row_index(group, r)] = lse;
     for (int64_t d = 0; d < args->value_dim; d++) out[d] = 0;
     for (int64_t j = 0; j < args->k_length && lse != -INFINITY; j++) {

@@ -173,6 +173,9 @@ static tk_status attention_take(const tk_body_call *call, operands *o, tk_attent
         args->mask = mask->data;
         memcpy(args->mask_strides, mask->strides, sizeof args->mask_strides);
     }
+    if (attrs->has_sinks)
+        TK_TRY(operands_take(o, &call->inputs[3 + (attrs->has_mask != 0)], wide_of(q->dtype),
+                             &args->sinks));
     TK_TRY(take_tensor(o, q, &args->q, &args->q_strides));
     TK_TRY(take_tensor(o, k, &args->k, &args->k_strides));
     return take_tensor(o, v, &args->v, &args->v_strides);

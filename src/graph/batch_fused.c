@@ -44,10 +44,17 @@ static void unfold_outputs(tk_batch *batch, tk_node *folded) {
     }
 }
 
+/* Sinks, one a head for all of the batch, stay as they are. */
 void tk_batch_attention(tk_batch *batch) {
-    tk_node *inputs[4];
+    const tk_attrs_attention *attrs = tk_node_attrs(batch->node);
+    uint32_t folded = batch->node->n_inputs - (attrs->has_sinks != 0);
+    tk_node *inputs[5];
+    if (any_batched_from(batch, folded)) {
+        tk_batch_decompose(batch);
+        return;
+    }
     for (uint32_t i = 0; i < batch->node->n_inputs; i++)
-        inputs[i] = fold(batch, tk_batch_operand(batch, i));
+        inputs[i] = i < folded ? fold(batch, tk_batch_operand(batch, i)) : batch->inputs[i];
     unfold_outputs(batch, tkb_node(batch->b, TK_OP_attention, batch->node->n_inputs, inputs,
                                    batch->node->attrs));
 }

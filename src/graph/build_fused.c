@@ -79,9 +79,10 @@ static tk_node *whole_mask(tk_builder *b, tk_node *mask, const tk_node *q, const
     return tkb_fit(b, "scaled_dot_product_attention", "mask", mask, shape);
 }
 
-tk_node *tkb_scaled_dot_product_attention(tk_builder *b, tk_node *q, tk_node *k, tk_node *v,
-                                          double scale, tk_node *mask, bool causal) {
-    tk_node *inputs[4] = {q, k, v};
+static tk_node *attention(tk_builder *b, tk_node *q, tk_node *k, tk_node *v, double scale,
+                          tk_node *mask, bool causal, tk_node *sinks) {
+    tk_node *inputs[5] = {q, k, v};
+    size_t count = 3;
     for (int i = 0; i < 3; i++) {
         if (tk_node_is_error(inputs[i])) return inputs[i];
         if (inputs[i]->rank != 4)
@@ -90,9 +91,29 @@ tk_node *tkb_scaled_dot_product_attention(tk_builder *b, tk_node *q, tk_node *k,
                                        "qkv"[i], tk_text_node(inputs[i])));
     }
     TKB_TRY(b, common_float(b, "scaled_dot_product_attention", 3, inputs));
-    if (mask) inputs[3] = whole_mask(b, mask, inputs[0], inputs[1]);
-    tk_attrs_attention attrs = {.scale = scale, .causal = causal, .has_mask = mask != NULL};
-    return tkb_output(b, tkb_node(b, TK_OP_attention, mask ? 4 : 3, inputs, &attrs), 0);
+    if (mask) inputs[count++] = whole_mask(b, mask, inputs[0], inputs[1]);
+    if (sinks)
+        inputs[count++] =
+            tkb_astype(b, sinks, inputs[0]->dtype == TK_FLOAT64 ? TK_FLOAT64 : TK_FLOAT32);
+    tk_attrs_attention attrs = {
+        .scale = scale, .causal = causal, .has_mask = mask != NULL, .has_sinks = sinks != NULL};
+    return tkb_output(b, tkb_node(b, TK_OP_attention, count, inputs, &attrs), 0);
+}
+
+tk_node *tkb_scaled_dot_product_attention(tk_builder *b, tk_node *q, tk_node *k, tk_node *v,
+                                          double scale, tk_node *mask, bool causal) {
+    return attention(b, q, k, v, scale, mask, causal, NULL);
+}
+
+tk_node *tkb_attention_with_sinks(tk_builder *b, tk_node *q, tk_node *k, tk_node *v, tk_node *sinks,
+                                  double scale, tk_node *mask, bool causal) {
+    if (tk_node_is_error(sinks)) return sinks;
+    if (tk_dtype_is_complex((tk_dtype)sinks->dtype))
+        return tkb_fail(b, tk_fail(TK_DTYPE_ERROR,
+                                   "attention_with_sinks: sinks are %s, expected a dtype that is "
+                                   "not complex",
+                                   tk_text_node(sinks)));
+    return attention(b, q, k, v, scale, mask, causal, sinks);
 }
 
 tk_node *tkb_cross_entropy(tk_builder *b, tk_node *logits, tk_node *targets) {

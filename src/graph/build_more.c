@@ -197,3 +197,18 @@ tk_node *tkb_searchsorted(tk_builder *b, tk_node *a, tk_node *values, bool right
     }
     return tkb_astype(b, found, TK_UINT32);
 }
+
+/* ---- order of evaluation ---- */
+
+/* Few at a time, since rules take a bounded number of operands. */
+tk_node *tkb_depends(tk_builder *b, tk_node *a, tk_node *const *dependencies, size_t n) {
+    enum { FEW = 7 };
+    tk_node *inputs[1 + FEW] = {tkb_strong(b, a)};
+    for (size_t i = 0; i < n; i += FEW) {
+        size_t count = n - i < FEW ? n - i : FEW;
+        memcpy(inputs + 1, dependencies + i, count * sizeof *inputs);
+        tk_attrs_barrier attrs = {.serial = (int64_t)tk_graph_serial(b->graph)};
+        inputs[0] = tkb_node(b, TK_OP_barrier, 1 + count, inputs, &attrs);
+    }
+    return inputs[0];
+}

@@ -214,11 +214,17 @@ static tk_node *scores(tk_builder *b, const tk_attrs_attention *attrs, const att
     return attrs->causal ? tkb_where(b, causal_mask(b, s), score, low) : score;
 }
 
+/* A sink is one more score of every query of a head. */
+static tk_node *add_sinks(tk_builder *b, const attention_shape *s, tk_node *lse, tk_node *sinks) {
+    return tkb_logaddexp(b, lse, tkb_reshape(b, sinks, TK_SHAPE(1, s->kv_heads, s->groups, 1, 1)));
+}
+
 static void attention(tk_builder *b, const tk_attrs_attention *attrs, tk_node *const *inputs,
                       tk_node **out) {
     attention_shape s = attention_shape_of(inputs);
     tk_node *score = scores(b, attrs, &s, inputs);
     tk_node *lse = tkb_logsumexp(b, score, TK_AXES(-1), true);
+    if (attrs->has_sinks) lse = add_sinks(b, &s, lse, inputs[3 + (attrs->has_mask != 0)]);
     tk_node *weights = tkb_exp(b, tkb_subtract(b, score, alive_lse(b, lse)));
     tk_node *y = tkb_matmul(b, weights, shared(b, &s, widen(b, inputs[2])));
     tk_node *flat = tkb_reshape(b, y, TK_SHAPE(s.batch, s.heads, s.queries, s.value_dim));

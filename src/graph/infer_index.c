@@ -202,10 +202,23 @@ tk_status tk_shape_rope(tk_infer *infer) {
     return TK_OK;
 }
 
-/* q [B, H, L, D], k [B, Hk, S, D], v [B, Hk, S, Dv], perhaps a mask of shape [B, H, L, S]. */
+static tk_dtype wide_of(const tk_node *q) {
+    return q->dtype == TK_FLOAT64 ? TK_FLOAT64 : TK_FLOAT32;
+}
+
+static tk_status check_sinks(const tk_node *q, const tk_node *sinks) {
+    if (sinks->rank == 1 && sinks->shape[0] == q->shape[1] && sinks->dtype == wide_of(q))
+        return TK_OK;
+    return tk_fail(TK_SHAPE_ERROR,
+                   "scaled_dot_product_attention: sinks are %s for q %s, expected one a head",
+                   tk_text_node(sinks), tk_text_node(q));
+}
+
+/* q [B, H, L, D], k [B, Hk, S, D], v [B, Hk, S, Dv], perhaps a mask of shape [B, H, L, S], perhaps
+ * sinks [H] in the wide dtype. */
 static tk_status check_attention(const tk_infer *infer, const tk_attrs_attention *attrs,
                                  size_t extra) {
-    size_t expected = 3 + (attrs->has_mask != 0) + extra;
+    size_t expected = 3 + (attrs->has_mask != 0) + (attrs->has_sinks != 0) + extra;
     TK_TRY(tk_infer_need(infer, expected, expected));
     const tk_node *q = infer->inputs[0], *k = infer->inputs[1], *v = infer->inputs[2];
     bool fits = q->rank == 4 && k->rank == 4 && v->rank == 4 && q->dtype == k->dtype &&
@@ -219,6 +232,7 @@ static tk_status check_attention(const tk_infer *infer, const tk_attrs_attention
                        "D], [B, Hk, S, "
                        "D], [B, Hk, S, Dv] with H a multiple of Hk",
                        tk_text_node(q), tk_text_node(k), tk_text_node(v));
+    if (attrs->has_sinks) TK_TRY(check_sinks(q, infer->inputs[3 + (attrs->has_mask != 0)]));
     if (!attrs->has_mask) return TK_OK;
     const tk_node *mask = infer->inputs[3];
     int64_t scores[4] = {q->shape[0], q->shape[1], q->shape[2], k->shape[2]};
@@ -237,12 +251,16 @@ tk_status tk_shape_attention(tk_infer *infer) {
     const tk_node *q = infer->inputs[0], *v = infer->inputs[2];
     output_like(infer, 0, q);
     infer->several_shapes[0][3] = v->shape[3];
-    tk_infer_output(infer, 1, q->dtype == TK_FLOAT64 ? TK_FLOAT64 : TK_FLOAT32, 3, q->shape);
+    tk_infer_output(infer, 1, wide_of(q), 3, q->shape);
     return tk_infer_outputs(infer, 2);
 }
 
 /* Inputs: q, k, v, perhaps mask, then out, lse, dout. Outputs: dq, dk, dv. */
 tk_status tk_shape_attention_vjp(tk_infer *infer) {
+    const tk_attrs_attention *attrs = infer->attrs;
+    if (attrs->has_sinks)
+        return tk_fail(TK_INVALID_ARGUMENT,
+                       "attention_vjp: has_sinks is true, expected false: they are in the lse");
     TK_TRY(check_attention(infer, infer->attrs, 3));
     for (int i = 0; i < 3; i++) output_like(infer, i, infer->inputs[i]);
     return tk_infer_outputs(infer, 3);

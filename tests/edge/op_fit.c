@@ -433,6 +433,34 @@ static void fit_attention(draw *d) {
     *operand(d, 4) = draw_array(d, draw_chance(d, 50) ? TK_BOOL : dtype, mask);
 }
 
+static void fit_sinks(draw *d) {
+    d->values[4] = d->values[5]; /* where attention without sinks has its mask */
+    fit_attention(d);
+    d->values[5] = d->values[4];
+    *operand(d, 3) = draw_array(d, dtype_like(d, 0), TK_SHAPE(tk_array_dim(*operand(d, 0), 1)));
+    d->values[4] = (op_value){.real = 0.5};
+}
+
+static void fit_delta(draw *d) {
+    int64_t batch = draw_below(d, 3), steps = draw_below(d, 4), key_heads = 1 + draw_below(d, 2),
+            heads = key_heads * (1 + draw_below(d, 2)), keys = 1 + draw_below(d, 4),
+            values = 1 + draw_below(d, 4);
+    tk_dtype dtype = draw_chance(d, 80) ? TK_FLOAT16 + (tk_dtype)draw_below(d, 4) : draw_dtype(d);
+    for (int i = 0; i < 2; i++)
+        *operand(d, i) = draw_array(d, dtype, TK_SHAPE(batch, steps, key_heads, keys));
+    *operand(d, 2) = draw_array(d, dtype, TK_SHAPE(batch, steps, heads, values));
+    for (int i = 3; i < 5; i++)
+        *operand(d, i) = draw_array(d, dtype, TK_SHAPE(batch, steps, heads));
+    if (operand(d, 5)->node)
+        *operand(d, 5) = draw_array(d, TK_FLOAT32, TK_SHAPE(batch, heads, values, keys));
+    if (operand(d, 6)->node) *operand(d, 6) = draw_array(d, TK_BOOL, TK_SHAPE(batch, steps));
+}
+
+static void fit_unique(draw *d) {
+    d->values[1].integer = draw_below(d, 9);
+    if (operand(d, 2)->node) *operand(d, 2) = draw_array(d, draw_dtype(d), TK_SHAPE(1));
+}
+
 static void fit_cross_entropy(draw *d) {
     tk_shape lead = draw_shape(d, 2);
     int64_t classes = 1 + draw_below(d, 9);
@@ -537,6 +565,9 @@ static const struct {
     {"layer_norm", fit_norm},
     {"rope", fit_rope},
     {"scaled_dot_product_attention", fit_attention},
+    {"attention_with_sinks", fit_sinks},
+    {"gated_delta_update", fit_delta},
+    {"unique", fit_unique},
     {"cross_entropy", fit_cross_entropy},
 };
 

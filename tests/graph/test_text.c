@@ -156,18 +156,19 @@ static void text_is_readable(void **state) {
     tk_node *outputs[] = {positive, tkb_output(&w.b, tuple, 1), x,
                           tkb_const_int(&w.b, TK_INT8, -3)};
     char *text = print(4, outputs);
-    assert_string_equal(text, "tiki graph 1\n"
-                              "%a0 = input : f32[2,3]\n"
-                              "%a1 = input : f16[1,2,3,4]\n"
-                              "%0 = expand f32(0.1) shape=[2,3] : f32[2,3]\n"
-                              "%1 = multiply %a0, %0 : f32[2,3]\n"
-                              "%2 = reduce_sum %1 axes=[1] : f32[2,1]\n"
-                              "%3 = expand@2 f32(0.0) shape=[2,1] : f32[2,1]\n"
-                              "%4 = maximum@2 %2, %3 : f32[2,1]\n"
-                              "%5 = attention %a1, %a1, %a1 scale=0.5 causal=true has_mask=false : "
-                              "(f16[1,2,3,4], f32[1,2,3])\n"
-                              "%6 = output %5 index=1 : f32[1,2,3]\n"
-                              "return %4, %6, %a0, i8(-3)\n");
+    assert_string_equal(
+        text, "tiki graph 1\n"
+              "%a0 = input : f32[2,3]\n"
+              "%a1 = input : f16[1,2,3,4]\n"
+              "%0 = expand f32(0.1) shape=[2,3] : f32[2,3]\n"
+              "%1 = multiply %a0, %0 : f32[2,3]\n"
+              "%2 = reduce_sum %1 axes=[1] : f32[2,1]\n"
+              "%3 = expand@2 f32(0.0) shape=[2,1] : f32[2,1]\n"
+              "%4 = maximum@2 %2, %3 : f32[2,1]\n"
+              "%5 = attention %a1, %a1, %a1 scale=0.5 causal=true has_mask=false has_sinks=false : "
+              "(f16[1,2,3,4], f32[1,2,3])\n"
+              "%6 = output %5 index=1 : f32[1,2,3]\n"
+              "return %4, %6, %a0, i8(-3)\n");
     tk_free(text);
     check_round_trip(&w, 4, outputs);
     close_workspace(&w);

@@ -26,7 +26,7 @@ from op_values import HUGE, NP, OPS, Refuse, Value, agrees, from_memory
 # Each enters its functions into OPS.
 REFERENCES = (op_makes, op_math, op_more, op_moves, op_quant, op_signal, op_linalg)
 SIZES = {"shape", "reps", "repeats", "num", "n", "m", "low", "high", "sections", "num_samples",
-         "slice_sizes", "start", "stop", "step"}
+         "slice_sizes", "size", "start", "stop", "step"}
 
 
 class Cases:

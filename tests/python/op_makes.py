@@ -184,13 +184,17 @@ def rope(x, dims, traditional, base, scale, offset, freqs):
 
 
 @op("scaled_dot_product_attention")
-def attention(q, k, v, scale, mask, causal):
+def attention(q, k, v, scale, mask, causal, sinks=None):
     if any(x.rank != 4 for x in (q, k, v)):
         raise Refuse("rank")
     dtype = layer_dtype([q, k, v])
     (b, heads, lq, width), (bk, kv, lk, wk), (bv, hv, lv, _) = q.shape, k.shape, v.shape
     if b != bk or b != bv or kv != hv or lk != lv or width != wk or kv == 0 or heads % kv:
         raise Refuse("shape")
+    if sinks is not None:
+        if sinks.dtype == "complex64" or sinks.shape != (heads,):
+            raise Refuse("sinks")
+        sinks = cast(sinks, "float64" if dtype == "float64" else "float32").data.reshape(heads, 1, 1)
     qd, kd, vd = (cast(x, dtype).data for x in (q, k, v))
     kd, vd = (np.repeat(x, heads // kv, axis=1) for x in (kd, vd))
     with np.errstate(all="ignore"):
@@ -215,13 +219,54 @@ def attention(q, k, v, scale, mask, causal):
         spread = np.max(size, axis=-1, keepdims=True, initial=0)
         unsure = unsure | ~(spread < 1e4)
         high = np.max(score, axis=-1, keepdims=True, initial=-np.inf)
+        if sinks is not None:
+            high, unsure = np.maximum(high, sinks), unsure | ~(np.abs(sinks) < 1e4)
         dead = ~np.isfinite(high)
         weight = np.where(dead, 0, np.exp(score - np.where(dead, 0, high)))
         total = np.sum(weight, axis=-1, keepdims=True)
+        if sinks is not None:
+            total = total + np.where(dead, 0, np.exp(sinks - np.where(dead, 0, high)))
         weight = weight / np.where(total == 0, 1, total)
         largest = np.max(np.abs(vd), axis=2, initial=0, keepdims=True)
         bound = (weight @ np.abs(vd) + largest) * (1 + spread)
         return Value(dtype, weight @ vd, magnitude=("absolute", bound, 32), unsure=unsure)
+
+
+@op("attention_with_sinks")
+def attention_with_sinks(q, k, v, sinks, scale, mask, causal):
+    return attention(q, k, v, scale, mask, causal, sinks)
+
+
+@op("gated_delta_update")
+def gated_delta_update(q, k, v, gamma, beta, initial_state, mask):
+    if any(x.rank != 4 for x in (q, k, v)) or any(x.rank != 3 for x in (gamma, beta)):
+        raise Refuse("rank")
+    (b, steps, key_heads, width), (_, _, heads, values) = q.shape, v.shape
+    state = (b, heads, values, width)
+    if q.shape != k.shape or v.shape[:2] != (b, steps) or key_heads == 0 or heads % key_heads or any(
+            x.shape != (b, steps, heads) for x in (gamma, beta)) or (
+            initial_state is not None and initial_state.shape != state) or (
+            mask is not None and mask.shape != (b, steps)):
+        raise Refuse("shape")
+    dtype = layer_dtype([q, k, v])
+    wide = "float64" if dtype == "float64" else "float32"
+    given = [cast(x, wide).data for x in (q, k, v, gamma, beta)]
+    last = np.zeros(state) if initial_state is None else cast(initial_state, wide).data
+    size, y, bound = np.abs(last), np.zeros((b, steps, heads, values)), np.zeros((b, steps, heads, values))
+    with np.errstate(all="ignore"):
+        for t in range(steps):
+            qt, kt = (np.repeat(x[:, t], heads // key_heads, axis=1)[:, :, None, :] for x in given[:2])
+            vt, gt, bt = given[2][:, t][..., None], given[3][:, t][..., None, None], given[4][:, t][..., None, None]
+            faded, grown = last * gt, size * np.abs(gt)
+            kept = np.ones((b, 1, 1, 1), bool) if mask is None else mask.data[:, t].reshape(b, 1, 1, 1) != 0
+            error = vt - np.sum(faded * kt, axis=-1, keepdims=True)
+            wrong = np.abs(vt) + np.sum(grown * np.abs(kt), axis=-1, keepdims=True)
+            last = np.where(kept, faded + bt * error * kt, last)
+            size = np.where(kept, grown + np.abs(bt) * wrong * np.abs(kt), size)
+            y[:, t] = np.where(kept, np.sum(last * qt, axis=-1, keepdims=True), 0)[..., 0]
+            bound[:, t] = np.sum(size * np.abs(qt), axis=-1)
+    return [Value(dtype, y, magnitude=("absolute", bound, 16 * (steps + width)), unsure=~(bound < 1e30)),
+            Value(wide, last, magnitude=("absolute", size, 16 * (steps + width)), unsure=~(size < 1e30))]
 
 
 @op("cross_entropy")

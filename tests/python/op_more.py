@@ -1,7 +1,7 @@
 """References of diagonals, differences and order. See compare_ops.py."""
 import numpy as np
 
-from op_values import HUGE, OPS, Refuse, Value, count_of, inexact, kind, norm_axes, norm_axis, op, promote, wide
+from op_values import HUGE, OPS, Refuse, Value, cast, count_of, inexact, kind, norm_axes, norm_axis, op, promote, wide
 
 
 def two_axes(a, axis1, axis2):
@@ -101,3 +101,30 @@ def searchsorted(a, values, right):
         return None  # in no order
     found = np.searchsorted(a.data, values.data.ravel(), "right" if right else "left")
     return Value("uint32", found.reshape(shape).astype(wide("uint32")))
+
+
+@op("unique")
+def unique(a, size, fill):
+    if size < 0 or (fill is not None and fill.data.size != 1) or (a.data.size == 0 and size and fill is None):
+        raise Refuse("size or fill")
+    flat, count = a.data.ravel(), a.data.size
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    number = np.cumsum(np.concatenate([[0], ordered[1:] != ordered[:-1]])[:count]).astype(np.int64)
+    begin = np.searchsorted(number, np.arange(size + 1))
+    inside = begin[:size] < count
+    at = np.where(inside, begin[:size], 0)
+    values = ordered[at] if count else np.zeros(size, flat.dtype)
+    index = order[at] if count else np.zeros(size)
+    if fill is not None:
+        values = np.where(inside, values, cast(fill, a.dtype).data.ravel())
+    inverse = np.zeros(count, np.uint32)
+    inverse[order] = np.minimum(number, max(size - 1, 0))
+    return [Value(a.dtype, values), Value("uint32", index.astype(wide("uint32"))),
+            Value("uint32", inverse.reshape(a.shape).astype(wide("uint32"))),
+            Value("int32", np.diff(begin).astype(wide("int32")))]
+
+
+@op("depends")
+def depends(a, dependencies):
+    return Value(a.dtype, a.data)

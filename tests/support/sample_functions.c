@@ -289,6 +289,10 @@ static const entry entries[] = {
     {"searchsorted", {POS(5), X(2, 3)}, {NOT}},
     {"searchsorted", {POS(4), X(3)}, {YES}},
 
+    {"unique", {X(2, 3), NO}, {N(4)}},
+    {"unique", {APART(5), SCALAR(FREE, 0)}, {N(7)}},
+    {"depends", {X(2, 3), LIST(2), X(3), X(4)}, {NONE}},
+
     {"random_split", {KEY}, {N(3)}},
     {"random_bernoulli", {X(2, 3), KEY}, {ALL}},
     {"random_categorical", {X(2, 3), KEY}, {N(-1), N(-1)}},
@@ -305,6 +309,10 @@ static const entry entries[] = {
     {"scaled_dot_product_attention", {X(1, 4, 3, 2), X(1, 2, 5, 2), X(1, 2, 5, 3), NO}, {R(0.6), YES}},
     {"scaled_dot_product_attention", {X(2, 2, 3, 2), X(2, 1, 4, 2), X(2, 1, 4, 2), BITS(2, 1, 3, 4)}, {R(0.6), NOT}},
     {"scaled_dot_product_attention", {X(1, 2, 3, 2), X(1, 2, 4, 2), X(1, 2, 4, 2), X(3, 4)}, {R(0.6), NOT}},
+    {"attention_with_sinks", {X(1, 4, 3, 2), X(1, 2, 5, 2), X(1, 2, 5, 3), X(4), NO}, {R(0.6), YES}},
+    {"attention_with_sinks", {X(2, 2, 3, 2), X(2, 1, 4, 2), X(2, 1, 4, 2), X(2), BITS(2, 1, 3, 4)}, {R(0.6), NOT}},
+    {"gated_delta_update", {X(1, 3, 1, 2), X(1, 3, 1, 2), X(1, 3, 2, 2), X(1, 3, 2), X(1, 3, 2), NO, NO}, {NONE}},
+    {"gated_delta_update", {X(2, 2, 2, 2), X(2, 2, 2, 2), X(2, 2, 2, 3), X(2, 2, 2), X(2, 2, 2), X(2, 2, 3, 2), BITS(2, 2)}, {NONE}},
     {"cross_entropy", {X(2, 3, 5), AT(5, 2, 3)}, {NONE}},
 };
 /* clang-format on */

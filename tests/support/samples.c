@@ -314,8 +314,13 @@ static void make_attention(maker *m) {
     input(m, TK_SHAPE(batch, kv_heads, keys, 3), ANY);
     if (m->index == 3) input_bools(m, TK_SHAPE(1, 1, 3, 3), "101000011");
     if (m->index == 4) input(m, TK_SHAPE(1, 1, 3, 3), ANY);
-    m->s->record.of_attention = (tk_attrs_attention){
-        .scale = 0.625, .causal = m->index == 2 || m->index == 4, .has_mask = m->index >= 3};
+    bool has_sinks = m->index == 5;
+    if (has_sinks) input_bools(m, TK_SHAPE(1, 1, 3, 3), "101000011");
+    if (has_sinks) input(m, TK_SHAPE(1), ANY);
+    m->s->record.of_attention = (tk_attrs_attention){.scale = 0.625,
+                                                     .causal = m->index == 2 || m->index == 4,
+                                                     .has_mask = m->index >= 3,
+                                                     .has_sinks = has_sinks};
 }
 
 static void make_cross_entropy(maker *m) {
@@ -458,7 +463,7 @@ static const generator own[] = {
     {TK_OP_rms_norm_fused, 2, make_norm},
     {TK_OP_layer_norm_fused, 4, make_norm},
     {TK_OP_rope_fused, 5, make_rope},
-    {TK_OP_attention, 5, make_attention},
+    {TK_OP_attention, 6, make_attention},
     {TK_OP_cross_entropy_fused, 2, make_cross_entropy},
     {TK_OP_rms_norm_vjp, 2, make_rms_norm_vjp},
     {TK_OP_layer_norm_vjp, 4, make_layer_norm_vjp},
