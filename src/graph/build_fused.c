@@ -92,9 +92,7 @@ static tk_node *attention(tk_builder *b, tk_node *q, tk_node *k, tk_node *v, dou
     }
     TKB_TRY(b, common_float(b, "scaled_dot_product_attention", 3, inputs));
     if (mask) inputs[count++] = whole_mask(b, mask, inputs[0], inputs[1]);
-    if (sinks)
-        inputs[count++] =
-            tkb_astype(b, sinks, inputs[0]->dtype == TK_FLOAT64 ? TK_FLOAT64 : TK_FLOAT32);
+    if (sinks) inputs[count++] = tkb_astype(b, sinks, (tk_dtype)inputs[0]->dtype);
     tk_attrs_attention attrs = {
         .scale = scale, .causal = causal, .has_mask = mask != NULL, .has_sinks = sinks != NULL};
     return tkb_output(b, tkb_node(b, TK_OP_attention, count, inputs, &attrs), 0);

@@ -216,7 +216,8 @@ static tk_node *scores(tk_builder *b, const tk_attrs_attention *attrs, const att
 
 /* A sink is one more score of every query of a head. */
 static tk_node *add_sinks(tk_builder *b, const attention_shape *s, tk_node *lse, tk_node *sinks) {
-    return tkb_logaddexp(b, lse, tkb_reshape(b, sinks, TK_SHAPE(1, s->kv_heads, s->groups, 1, 1)));
+    return tkb_logaddexp(
+        b, lse, tkb_reshape(b, widen(b, sinks), TK_SHAPE(1, s->kv_heads, s->groups, 1, 1)));
 }
 
 static void attention(tk_builder *b, const tk_attrs_attention *attrs, tk_node *const *inputs,

@@ -207,7 +207,7 @@ static tk_dtype wide_of(const tk_node *q) {
 }
 
 static tk_status check_sinks(const tk_node *q, const tk_node *sinks) {
-    if (sinks->rank == 1 && sinks->shape[0] == q->shape[1] && sinks->dtype == wide_of(q))
+    if (sinks->rank == 1 && sinks->shape[0] == q->shape[1] && sinks->dtype == q->dtype)
         return TK_OK;
     return tk_fail(TK_SHAPE_ERROR,
                    "scaled_dot_product_attention: sinks are %s for q %s, expected one a head",
@@ -215,7 +215,7 @@ static tk_status check_sinks(const tk_node *q, const tk_node *sinks) {
 }
 
 /* q [B, H, L, D], k [B, Hk, S, D], v [B, Hk, S, Dv], perhaps a mask of shape [B, H, L, S], perhaps
- * sinks [H] in the wide dtype. */
+ * sinks [H]. */
 static tk_status check_attention(const tk_infer *infer, const tk_attrs_attention *attrs,
                                  size_t extra) {
     size_t expected = 3 + (attrs->has_mask != 0) + (attrs->has_sinks != 0) + extra;

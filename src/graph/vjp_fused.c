@@ -44,14 +44,15 @@ void tk_vjp_rope(tk_vjp_rule *v) {
 
 /* Of a head's sink: less the weight that it takes from each query, times what that costs. */
 static tk_node *sinks_gradient(tk_vjp_rule *v, tk_node *sinks, tk_node *out, tk_node *lse) {
-    tk_dtype wide = (tk_dtype)sinks->dtype;
-    tk_node *column = tkb_expand_dims(v->b, sinks, TK_AXES(-1));
+    tk_dtype wide = (tk_dtype)lse->dtype;
+    tk_node *column = tkb_expand_dims(v->b, tkb_astype(v->b, sinks, wide), TK_AXES(-1));
     tk_node *dead = tkb_equal(v->b, lse, tkb_scalar_like(v->b, lse, -INFINITY));
     tk_node *weight = tkb_exp(v->b, tkb_subtract(v->b, column, lse));
     weight = tkb_where_or_zero(v->b, tkb_logical_not(v->b, dead), weight);
     tk_node *both = tkb_multiply(v->b, tkb_astype(v->b, out, wide), tkb_astype(v->b, v->ct, wide));
     tk_node *cost = tkb_multiply(v->b, weight, tkb_sum(v->b, both, TK_AXES(-1), false));
-    return tkb_negative(v->b, tkb_sum(v->b, cost, TK_AXES(0, 2), false));
+    tk_node *sum = tkb_negative(v->b, tkb_sum(v->b, cost, TK_AXES(0, 2), false));
+    return tkb_astype(v->b, sum, (tk_dtype)sinks->dtype);
 }
 
 /* Weights come from scores and the log-sum-exp, which counts the sinks: the fused gradient of q, k,

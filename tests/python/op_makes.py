@@ -194,7 +194,7 @@ def attention(q, k, v, scale, mask, causal, sinks=None):
     if sinks is not None:
         if sinks.dtype == "complex64" or sinks.shape != (heads,):
             raise Refuse("sinks")
-        sinks = cast(sinks, "float64" if dtype == "float64" else "float32").data.reshape(heads, 1, 1)
+        sinks = cast(sinks, dtype).data.reshape(heads, 1, 1)
     qd, kd, vd = (cast(x, dtype).data for x in (q, k, v))
     kd, vd = (np.repeat(x, heads // kv, axis=1) for x in (kd, vd))
     with np.errstate(all="ignore"):

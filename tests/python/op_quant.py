@@ -169,8 +169,10 @@ def decoded(w, scales, biases, size, width, mode, unit=np.float32(1)):
             values = fp8_decode(codes)
         else:
             values = np.where(codes & 8, -1.0, 1.0) * FP4[codes & 7]
-        factor = fp8_decode(scales.data) * np.float64(unit) if mode == "nvfp4" else 2.0 ** (scales.data.astype(int) - 127)
-        values = (values * factor[..., None]).reshape(shape)
+        power = np.where(scales.data == 255, np.inf, 2.0 ** (scales.data.astype(int) - 127))  # infinite in float32
+        factor = fp8_decode(scales.data) * np.float64(unit) if mode == "nvfp4" else power
+        with np.errstate(invalid="ignore"):
+            values = (values * factor[..., None]).reshape(shape)
         return values, np.abs(values)
 
 
