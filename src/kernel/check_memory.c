@@ -205,32 +205,64 @@ tk_status tk_kcheck_mma(const tk_kernel *kernel, const tk_kop *op) {
 }
 
 /* By place in the words of a_type: f16 bf16 tf32 e4m3 e5m2 s8 u8. */
-static const uint8_t operand_bits[] = {16, 16, 32, 8, 8, 8, 8};
+enum { OF_F16, OF_BF16, OF_TF32, OF_E4M3, OF_E5M2, OF_S8, OF_U8 };
+static const uint8_t operand_scalars[] = {TK_K_F16,  TK_K_BF16, TK_K_TF32, TK_K_E4M3,
+                                          TK_K_E5M2, TK_K_I8,   TK_K_I8};
 
 static tk_status check_operand_a(const tk_kernel *kernel, const tk_kop *op, int64_t bits) {
     tk_ktype a = operand(op, 1);
+    int64_t type = tk_kop_attr(op, TK_KA_a_type);
     if (tk_kclass_has(TK_KC_I64, a)) return TK_OK;
     if (a.kind != TK_KT_REGISTERS)
         return tk_kcheck_fail(op, TK_DTYPE_ERROR,
                               "a is %s, expected a descriptor (i64) or a register tensor",
                               tk_ktype_words(kernel, a).text);
+    if (a.scalar != operand_scalars[type])
+        return tk_kcheck_fail(op, TK_DTYPE_ERROR, "a is %s, expected elements %s",
+                              tk_ktype_words(kernel, a).text,
+                              tk_kscalar_text((tk_kscalar)operand_scalars[type]));
     if (tk_kop_attr(op, TK_KA_a_mn))
         return tk_kcheck_fail(op, TK_UNSUPPORTED, "a in registers is K-major");
     return need_registers(kernel, op, op->operands[1], TK_KA_a_index,
                           64 * tk_kop_attr(op, TK_KA_k) * bits / 128);
 }
 
-tk_status tk_kcheck_wgmma(const tk_kernel *kernel, const tk_kop *op) {
-    int64_t a_type = tk_kop_attr(op, TK_KA_a_type), b_type = tk_kop_attr(op, TK_KA_b_type);
-    int64_t bits = operand_bits[a_type], n = tk_kop_attr(op, TK_KA_n);
+/* Which types go together, and what sums they make. */
+static tk_status check_types(const tk_kernel *kernel, const tk_kop *op) {
+    int64_t a = tk_kop_attr(op, TK_KA_a_type), b = tk_kop_attr(op, TK_KA_b_type);
+    unsigned d = operand(op, 0).scalar;
+    bool bytes = (a >= OF_S8 && b >= OF_S8) ||
+                 ((a == OF_E4M3 || a == OF_E5M2) && (b == OF_E4M3 || b == OF_E5M2));
     if (operand(op, 0).kind != TK_KT_REGISTERS)
         return tk_kcheck_fail(op, TK_DTYPE_ERROR, "d is %s, expected a register tensor",
                               tk_ktype_words(kernel, operand(op, 0)).text);
-    if (operand_bits[b_type] != bits || (bits > 8 && a_type != b_type))
+    if (a != b && !bytes)
         return tk_kcheck_fail(op, TK_DTYPE_ERROR, "the types of a and b do not go together");
+    bool half = d == TK_K_F16 && (a == OF_F16 || a == OF_E4M3 || a == OF_E5M2);
+    if (a >= OF_S8 ? d == TK_K_I32 : d == TK_K_F32 || half) return TK_OK;
+    return tk_kcheck_fail(op, TK_DTYPE_ERROR, "d is %s, which these products do not add up to",
+                          tk_ktype_words(kernel, operand(op, 0)).text);
+}
+
+/* Sums of integers have fewer widths and signs. */
+static tk_status check_integers(const tk_kop *op) {
+    int64_t n = tk_kop_attr(op, TK_KA_n);
+    if (tk_kop_attr(op, TK_KA_a_type) < OF_S8) return TK_OK;
+    if (n > 24 && n % 16)
+        return tk_kcheck_fail(op, TK_INVALID_ARGUMENT,
+                              "n is %lld, of integers above 24 a multiple of 16", (long long)n);
+    if (!tk_kop_attr(op, TK_KA_neg_a) && !tk_kop_attr(op, TK_KA_neg_b)) return TK_OK;
+    return tk_kcheck_fail(op, TK_UNSUPPORTED, "integers are not negated");
+}
+
+tk_status tk_kcheck_wgmma(const tk_kernel *kernel, const tk_kop *op) {
+    TK_TRY(check_types(kernel, op));
+    int64_t n = tk_kop_attr(op, TK_KA_n),
+            bits = 8 * tk_kscalar_bytes((tk_kscalar)operand_scalars[tk_kop_attr(op, TK_KA_a_type)]);
     TK_TRY(need_range(op, TK_KA_m, 64, 64, 64));
     TK_TRY(need_range(op, TK_KA_n, 8, 256, 8));
     TK_TRY(need_range(op, TK_KA_k, 256 / bits, 256 / bits, 1));
+    TK_TRY(check_integers(op));
     if (bits != 16 && (tk_kop_attr(op, TK_KA_a_mn) || tk_kop_attr(op, TK_KA_b_mn)))
         return tk_kcheck_fail(op, TK_UNSUPPORTED, "only operands of 16 bits may lie MN-major");
     TK_TRY(check_operand_a(kernel, op, bits));

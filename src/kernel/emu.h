@@ -175,7 +175,12 @@ typedef struct tk_emu_wgmma {
     uint32_t fences;
     uint32_t commits, committed[8]; /* what the last groups end with */
     uint32_t steps;
+    bool astray; /* it came to another operation than the warpgroup */
+    const tk_emu_insn *last;
 } tk_emu_wgmma;
+
+/* Operations that a warpgroup came to, by number. */
+typedef TK_VEC(uint16_t) tk_emu_steps;
 
 struct tk_emu_warp {
     tk_emu_block *block;
@@ -243,7 +248,8 @@ struct tk_emu_block {
     uint32_t free_reader;
     TK_VEC(tk_emu_unset) unset;
     tk_emu_barrier barriers[TK_EMU_BARRIERS];
-    tk_emu_agent *agents; /* by number, that of the clock less the threads */
+    tk_emu_steps steps[8]; /* by warpgroup */
+    tk_emu_agent *agents;  /* by number, that of the clock less the threads */
     tk_emu_findings findings;
     tk_emu_counter *counters;
     tk_ktotals totals;
@@ -329,6 +335,19 @@ void tk_emu_tensor_read(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mas
                         tk_emu_tensor *tensor, size_t index, size_t count);
 void tk_emu_tensor_write(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask,
                          tk_emu_tensor *tensor, size_t index, size_t count);
+
+/* The same for a read of some that a wgmma makes of its accumulator. */
+void tk_emu_tensor_need(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask,
+                        tk_emu_tensor *tensor, size_t index, size_t count);
+
+/* The wgmma that was issued last uses elements until a wait retires it: as its A fragment, or as
+ * its accumulator. */
+void tk_emu_tensor_lend(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask,
+                        tk_emu_tensor *tensor, size_t index, size_t count, bool writes);
+
+/* When the block has ended: products that nothing waits for, warps that missed operations of their
+ * warpgroup. */
+void tk_emu_end_wgmma(tk_emu_block *block);
 
 /* ---- order (emu_order.c) ---- */
 

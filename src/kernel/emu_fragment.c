@@ -31,6 +31,10 @@ static void widen_e4m3(const uint8_t *from, float *to, size_t count) {
     }
 }
 
+static void widen_i8(const int8_t *from, float *to, size_t count) {
+    for (size_t i = 0; i < count; i++) to[i] = from[i];
+}
+
 /* The upper half of an f16. */
 static void widen_e5m2(const uint8_t *from, float *to, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -55,6 +59,9 @@ void tk_emu_widen(tk_kscalar scalar, const void *from, float *to, size_t count) 
         break;
     case TK_K_E5M2:
         widen_e5m2(from, to, count);
+        break;
+    case TK_K_I8:
+        widen_i8(from, to, count);
         break;
     default:
         memcpy(to, from, count * sizeof *to);

@@ -25,6 +25,8 @@ static void release_block(tk_emu_block *block) {
          i++)
         tk_vec_deinit(&block->agents[i].begun);
     tk_free(block->agents);
+    for (size_t i = 0; i < sizeof block->steps / sizeof *block->steps; i++)
+        tk_vec_deinit(&block->steps[i]);
     tk_free(block->warps);
     tk_free(block->shared);
     tk_free(block->shared_cells);

@@ -256,6 +256,13 @@ static bool any_done(const tk_emu_block *block) {
     return false;
 }
 
+static bool all_done(const tk_emu_block *block) {
+    for (uint32_t w = 0; w < block->n_warps; w++)
+        for (uint32_t i = 0; i < block->warps[w].n_strands; i++)
+            if (block->warps[w].strands[i].state != TK_EMU_DONE) return false;
+    return true;
+}
+
 static void report_waiting(tk_emu_block *block) {
     bool done = any_done(block);
     for (uint32_t w = 0; w < block->n_warps; w++) {
@@ -303,5 +310,7 @@ void tk_emu_run_block(tk_emu_block *block) {
         if (!moved) moved = force(block);
     }
     tk_emu_report_unset(block);
-    if (!block->stopped && block->status == TK_OK) report_waiting(block);
+    if (block->stopped || block->status != TK_OK) return;
+    report_waiting(block);
+    if (all_done(block)) tk_emu_end_wgmma(block);
 }

@@ -77,6 +77,84 @@ void tk_ptx_put_mma(tk_ptx *x, const tk_kop *op) {
     finish_line(x, &line);
 }
 
+/* ---- wgmma ---- */
+
+static void need_specific(tk_ptx *x, const tk_kop *op) {
+    if (!x->arch_specific) tk_ptx_fail(x, op, "but for sm_90a");
+}
+
+void tk_ptx_put_wgmma_order(tk_ptx *x, const tk_kop *op) {
+    need_specific(x, op);
+    if (op->code == TK_KOP_wgmma_wait)
+        tk_ptx_line(x, "wgmma.wait_group.sync.aligned %" PRId64, tk_kop_attr(op, TK_KA_groups));
+    else
+        tk_ptx_line(x, "wgmma.%s.sync.aligned",
+                    op->code == TK_KOP_wgmma_fence ? "fence" : "commit_group");
+}
+
+void tk_ptx_put_reallocate(tk_ptx *x, const tk_kop *op) {
+    need_specific(x, op);
+    tk_ptx_line(x, "setmaxnreg.%s.sync.aligned.u32 %" PRId64,
+                op->code == TK_KOP_registers_grow ? "inc" : "dec",
+                tk_kop_attr(op, TK_KA_registers));
+}
+
+/* By place in the words of `swizzle`: bits 62 and 63. */
+void tk_ptx_put_matrix_descriptor(tk_ptx *x, const tk_kop *op) {
+    static const uint64_t modes[] = {0, 3, 2, 1};
+    uint64_t rest = ((uint64_t)tk_kop_attr(op, TK_KA_lead) & 0x3ffff) >> 4 << 16 |
+                    ((uint64_t)tk_kop_attr(op, TK_KA_stride) & 0x3ffff) >> 4 << 32 |
+                    ((uint64_t)tk_kop_attr(op, TK_KA_base) & 7) << 49 |
+                    modes[tk_kop_attr(op, TK_KA_swizzle)] << 62;
+    tk_ptx_name to = tk_ptx_result(x, op, 0), low = tk_ptx_spare(x, TK_PTX_R);
+    tk_ptx_line(x, "bfe.u32 %s, %s, 4, 14", low.text, tk_ptx_operand(x, op->operands[0], 0).text);
+    tk_ptx_line(x, "cvt.u64.u32 %s, %s", to.text, low.text);
+    tk_ptx_line(x, "or.b64 %s, %s, 0x%" PRIx64, to.text, to.text, rest);
+}
+
+/* By place in the words of a_type: f16 bf16 tf32 e4m3 e5m2 s8 u8. */
+enum { OF_BF16 = 1, OF_E5M2 = 4 };
+static const char *const operand_words[] = {"f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8"};
+
+/* Negation and, of 16 bits, the ways that the operands lie. */
+static void put_ways(const tk_kop *op, bool registers, tk_strbuf *line) {
+    int64_t type = tk_kop_attr(op, TK_KA_a_type);
+    if (type > OF_E5M2) return;
+    tk_strbuf_printf(line, ", %d, %d", tk_kop_attr(op, TK_KA_neg_a) ? -1 : 1,
+                     tk_kop_attr(op, TK_KA_neg_b) ? -1 : 1);
+    if (type > OF_BF16) return;
+    if (!registers) tk_strbuf_printf(line, ", %" PRId64, tk_kop_attr(op, TK_KA_a_mn));
+    tk_strbuf_printf(line, ", %" PRId64, tk_kop_attr(op, TK_KA_b_mn));
+}
+
+void tk_ptx_put_wgmma(tk_ptx *x, const tk_kop *op) {
+    enum { D, A, B, ACCUMULATE };
+    int64_t m = tk_kop_attr(op, TK_KA_m), n = tk_kop_attr(op, TK_KA_n),
+            k = tk_kop_attr(op, TK_KA_k);
+    tk_strbuf line = {0};
+    bool registers = op->operands[A]->type.kind == TK_KT_REGISTERS;
+    tk_ptx_name accumulate = tk_ptx_spare(x, TK_PTX_P);
+    need_specific(x, op);
+    if (op->operands[ACCUMULATE])
+        accumulate = tk_ptx_operand(x, op->operands[ACCUMULATE], 0);
+    else
+        tk_ptx_line(x, "setp.ne.b32 %s, 0, 0", accumulate.text);
+    tk_strbuf_printf(
+        &line, "wgmma.mma_async.sync.aligned.m%" PRId64 "n%" PRId64 "k%" PRId64 ".%s.%s.%s ", m, n,
+        k, scalar_of(op, D) == TK_K_I32 ? "s32" : tk_kscalar_text(scalar_of(op, D)),
+        operand_words[tk_kop_attr(op, TK_KA_a_type)], operand_words[tk_kop_attr(op, TK_KA_b_type)]);
+    put_registers(x, op->operands[D], tk_kop_attr(op, TK_KA_d_index), m * n / 128, &line);
+    tk_strbuf_puts(&line, ", ");
+    if (registers)
+        put_registers(x, op->operands[A], tk_kop_attr(op, TK_KA_a_index), m * k / 128, &line);
+    else
+        tk_strbuf_puts(&line, tk_ptx_operand(x, op->operands[A], 0).text);
+    tk_strbuf_printf(&line, ", %s, %s", tk_ptx_operand(x, op->operands[B], 0).text,
+                     accumulate.text);
+    put_ways(op, registers, &line);
+    finish_line(x, &line);
+}
+
 /* ---- get and set of kept registers ---- */
 
 static void take_half(tk_ptx *x, const char *word, int part, const char *to) {
