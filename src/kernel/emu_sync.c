@@ -152,3 +152,14 @@ tk_emu_pick tk_emu_pick_nanosleep(const tk_kop *op) {
     (void)op;
     return (tk_emu_pick){.body = sleep_now};
 }
+
+/* Between generic accesses and those of the async proxy; other proxies are not judged. */
+static void fence_proxy(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask) {
+    (void)insn;
+    tk_emu_fence_proxy(warp, mask);
+}
+
+tk_emu_pick tk_emu_pick_proxy_fence(const tk_kop *op) {
+    (void)op;
+    return (tk_emu_pick){.body = fence_proxy};
+}

@@ -24,6 +24,13 @@ void tk_ptx_put_warp_barrier(tk_ptx *x, const tk_kop *op) {
     tk_ptx_line(x, "bar.warp.sync %s", mask_of(x, op, 0, &name));
 }
 
+void tk_ptx_put_proxy_fence(tk_ptx *x, const tk_kop *op) {
+    static const char *const proxies[] = {"async", "async.global", "async.shared::cta", "alias"};
+    int64_t proxy = tk_kop_attr(op, TK_KA_proxy);
+    if (x->arch < 90 && proxy < 3) tk_ptx_fail(x, op, "before sm_90");
+    tk_ptx_line(x, "fence.proxy.%s", proxies[proxy]);
+}
+
 /* ---- shuffles: 32 bits at a time ---- */
 
 typedef struct way {
