@@ -23,6 +23,7 @@
 #include "tiki/nn.h"
 #include "tiki/ops.h"
 #include "tiki/optim.h"
+#include "tiki/passes.h"
 #include "tiki/runtime.h"
 #include "tiki/status.h"
 #include "tiki/target.h"
