@@ -99,6 +99,12 @@ static inline tk_val tk_k_load(tk_b *b, tk_val pointer, int lanes) {
     return tk_kernel_op(b, TK_KOP_load, 4, (tk_val[]){pointer, NULL, NULL, NULL}, 0, NULL,
                         tk_k_lanes(element, lanes));
 }
+/* Zero where the condition, when there is one, does not hold. */
+static inline tk_val tk_k_load_if(tk_b *b, tk_val pointer, int lanes, tk_val condition) {
+    tk_kscalar element = (tk_kscalar)tk_kvalue_type(pointer).scalar;
+    return tk_kernel_op(b, TK_KOP_load, 4, (tk_val[]){pointer, condition, NULL, NULL}, 0, NULL,
+                        tk_k_lanes(element, lanes));
+}
 static inline void tk_k_store(tk_b *b, tk_val pointer, tk_val value) {
     tk_kernel_op(b, TK_KOP_store, 4, (tk_val[]){pointer, value, NULL, NULL}, 0, NULL, tk_no_type());
 }
@@ -122,11 +128,16 @@ static inline void tk_k_load_f32(tk_b *b, tk_val pointer, int lanes, tk_val *out
     tk_val vector = tk_k_load(b, pointer, lanes);
     for (int i = 0; i < lanes; i++) out[i] = tk_k_convert(b, tk_k_extract(b, vector, i), TK_K_F32);
 }
-static inline void tk_k_store_f32(tk_b *b, tk_val pointer, int lanes, const tk_val *values) {
+static inline void tk_k_store_f32_if(tk_b *b, tk_val pointer, int lanes, const tk_val *values,
+                                     tk_val condition) {
     tk_val narrow[TK_LIBRARY_MOST_LANES];
     tk_kscalar element = (tk_kscalar)tk_kvalue_type(pointer).scalar;
     for (int i = 0; i < lanes; i++) narrow[i] = tk_k_convert(b, values[i], element);
-    tk_k_store(b, pointer, tk_k_vector(b, narrow, lanes));
+    tk_val list[] = {pointer, tk_k_vector(b, narrow, lanes), condition, NULL};
+    tk_kernel_op(b, TK_KOP_store, 4, list, 0, NULL, tk_no_type());
+}
+static inline void tk_k_store_f32(tk_b *b, tk_val pointer, int lanes, const tk_val *values) {
+    tk_k_store_f32_if(b, pointer, lanes, values, NULL);
 }
 
 /* ---- order, lanes, regions ---- */

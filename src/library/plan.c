@@ -11,6 +11,7 @@
 
 #include "kernel/ir.h"
 #include "library/schedule.h"
+#include "tiki/passes.h"
 
 typedef struct row {
     const char *name, *tensors, *numbers, *doc;
@@ -261,8 +262,16 @@ tk_status tk_library_open(tk_library_plan *plan, const char *name, tk_library_ke
     return out->b ? TK_OK : tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel");
 }
 
+static tk_status finish(tk_library_kernel *k) {
+    tk_kernel *raw = NULL;
+    TK_TRY(tk_kernel_builder_finish(k->b, &raw));
+    tk_status status = tk_kernel_pass(raw, TK_KPASS_expand, &k->step.kernel);
+    tk_kernel_release(raw);
+    return status;
+}
+
 tk_status tk_library_close(tk_library_kernel *k) {
-    tk_status status = tk_kernel_builder_finish(k->b, &k->step.kernel);
+    tk_status status = finish(k);
     tk_kernel_builder_release(k->b);
     if (status == TK_OK && (k->out_of_memory || !tk_vec_push(&k->plan->steps, k->step)))
         status = tk_fail(TK_OUT_OF_MEMORY, "no memory for a plan");
@@ -291,6 +300,13 @@ tk_kvalue *tk_library_bind_tensor(tk_library_kernel *k, const char *name, size_t
                                   tk_kscalar element, tk_kaccess access, int64_t align) {
     return bind_pointer(k, name, element, access, align,
                         (tk_library_argument){TK_LIBRARY_TENSOR, index, 0});
+}
+
+tk_kvalue *tk_library_bind_rows(tk_library_kernel *k, const char *name, size_t index,
+                                const tk_library_tensor *tensors, tk_kaccess access, int lanes) {
+    tk_kscalar element = tensors[index].element;
+    return tk_library_bind_tensor(k, name, index, element, access,
+                                  lanes * tk_kscalar_bytes(element));
 }
 
 tk_kvalue *tk_library_bind_scratch(tk_library_kernel *k, const char *name, size_t index,

@@ -47,6 +47,9 @@ tk_status tk_library_close(tk_library_kernel *k);
 /* Parameters, bound to their arguments. `align` in bytes. */
 tk_kvalue *tk_library_bind_tensor(tk_library_kernel *k, const char *name, size_t index,
                                   tk_kscalar element, tk_kaccess access, int64_t align);
+/* The same for tensor `index` of the call's, read or written in vectors of `lanes`. */
+tk_kvalue *tk_library_bind_rows(tk_library_kernel *k, const char *name, size_t index,
+                                const tk_library_tensor *tensors, tk_kaccess access, int lanes);
 tk_kvalue *tk_library_bind_scratch(tk_library_kernel *k, const char *name, size_t index,
                                    tk_kscalar element, tk_kaccess access);
 tk_kvalue *tk_library_bind_int(tk_library_kernel *k, const char *name, tk_kscalar type,

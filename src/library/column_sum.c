@@ -1,0 +1,189 @@
+/* Column sums: y[c] = sum over r of x[r, c], in f32.
+ *
+ * Tile: a block has `threads` vectors of neighbouring columns and one chunk of rows; a thread adds
+ * its vector of every row of the chunk, from the first to the last. Chunks go to scratch memory,
+ * and a second launch adds them in their order. No shared memory, no barriers, no atomics: the
+ * schedule alone decides the order of additions.
+ *
+ *              columns ->
+ *     chunk 0 | block 0,0 | block 1,0 | ...
+ *     chunk 1 | block 0,1 | ...                 partial[chunk, column]  ->  y[column]
+ *
+ * Bytes: x once, 4 columns * chunks written and read. FLOPs: one an element. Roofline: bandwidth;
+ * share not measured yet. */
+#include "library/sums.h"
+
+typedef struct pass {
+    tk_library_kernel k;
+    tk_b *b;
+    const tk_sums_term *term;
+    tk_val rows, columns, of_chunk, target; /* of_chunk: rows of one */
+    int lanes;
+} pass;
+
+static void add_term(pass *p, tk_val row, tk_val column, tk_val *sums) {
+    tk_val values[TK_LIBRARY_MOST_LANES];
+    p->term->put(p->term->arg, p->b, row, column, values, p->lanes);
+    for (int i = 0; i < p->lanes; i++) sums[i] = tk_k_add(p->b, sums[i], values[i]);
+}
+
+static void sum_rows(pass *p, tk_val first, tk_val end, tk_val column, tk_val *sums) {
+    tk_val inner[TK_LIBRARY_MOST_LANES];
+    for (int i = 0; i < p->lanes; i++) sums[i] = tk_k_f32(p->b, 0);
+    tk_val row =
+        tk_kernel_for(p->b, first, end, tk_k_i64(p->b, 1), 4, (size_t)p->lanes, sums, inner);
+    add_term(p, row, column, inner);
+    tk_kernel_end(p->b, (size_t)p->lanes, inner, sums);
+}
+
+static void grid(pass *p, int64_t threads) {
+    int32_t columns = tk_kexpr_param(p->b, p->columns), rows = tk_kexpr_param(p->b, p->rows);
+    int32_t one = tk_kexpr_const(p->b, 1);
+    tk_k_require_from(p->b, p->rows, 0);
+    tk_k_require_from(p->b, p->columns, 0);
+    tk_k_require_from(p->b, p->of_chunk, 1);
+    int32_t chunks = tk_kexpr_binary(
+        p->b, TK_KX_MAX, one,
+        tk_kexpr_binary(p->b, TK_KX_CEILDIV, rows, tk_kexpr_param(p->b, p->of_chunk)));
+    int32_t wide =
+        tk_kexpr_binary(p->b, TK_KX_CEILDIV, columns, tk_kexpr_const(p->b, threads * p->lanes));
+    tk_kernel_grid(p->b, wide, chunks, one);
+    tk_kernel_block(p->b, threads, 1, 1);
+}
+
+/* The block's chunk is block_index.y; its sums go to that row of the target. */
+static void put_body(pass *p, int64_t threads) {
+    tk_b *b = p->b;
+    tk_val sums[TK_LIBRARY_MOST_LANES];
+    grid(p, threads);
+    tk_val chunk = tk_k_wide(b, tk_k_axis(b, TK_KOP_block_index, "y"));
+    tk_val vector = tk_k_add(b, tk_k_mul(b, tk_k_block(b), tk_k_i32(b, threads)), tk_k_thread(b));
+    tk_val column = tk_k_mul(b, vector, tk_k_i32(b, p->lanes));
+    tk_kernel_if(b, tk_k_icmp(b, "slt", column, p->columns));
+    tk_val first = tk_k_mul(b, chunk, p->of_chunk);
+    tk_val end = tk_k_smin(b, tk_k_add(b, first, p->of_chunk), p->rows);
+    sum_rows(p, first, end, column, sums);
+    tk_val at = tk_k_add(b, tk_k_mul(b, chunk, tk_k_wide(b, p->columns)), tk_k_wide(b, column));
+    tk_k_store_f32(b, tk_k_offset(b, p->target, at), p->lanes, sums);
+    tk_k_end(b);
+}
+
+typedef struct job {
+    const tk_library_call *call;
+    tk_library_plan *plan;
+    const char *name;
+    int64_t rows, columns, of_chunk;
+    size_t target;
+    bool to_scratch;
+} job;
+
+static tk_status add_pass(const job *j, const tk_sums_term *term) {
+    const tk_library_tensor *target = &j->call->tensors[j->target];
+    tk_kscalar element = j->to_scratch ? TK_K_F32 : target->element;
+    int64_t bytes = tk_kscalar_bytes(element),
+            facts[] = {j->to_scratch ? 16 : tk_library_align(target), j->columns * bytes};
+    pass p = {.term = term, .lanes = term->lanes};
+    int64_t most = tk_library_divisor(16, 2, facts) / bytes;
+    if (most < p.lanes) p.lanes = most > 1 ? (int)most : 1;
+    TK_TRY(tk_library_open(j->plan, j->name, &p.k));
+    p.b = p.k.b;
+    term->bind(term->arg, &p.k, p.lanes);
+    p.target = j->to_scratch
+                   ? tk_library_bind_scratch(&p.k, "sums", j->target, element, TK_KACCESS_WRITE)
+                   : tk_library_bind_tensor(&p.k, "sums", j->target, element, TK_KACCESS_WRITE,
+                                            p.lanes * bytes);
+    p.rows = tk_library_bind_int(&p.k, "rows", TK_K_I64, j->rows);
+    p.columns = tk_library_bind_int(&p.k, "columns", TK_K_I32, j->columns);
+    p.of_chunk = tk_library_bind_int(&p.k, "chunk_rows", TK_K_I64, j->of_chunk);
+    put_body(&p, j->call->schedule->threads);
+    return tk_library_close(&p.k);
+}
+
+/* ---- the second launch: sums of the chunks ---- */
+
+typedef struct chunked {
+    size_t scratch;
+    int64_t columns;
+    tk_val values, pitch;
+} chunked;
+
+static void bind_chunks(void *arg, tk_library_kernel *k, int lanes) {
+    chunked *c = arg;
+    (void)lanes;
+    c->values = tk_library_bind_scratch(k, "chunks", c->scratch, TK_K_F32, TK_KACCESS_READ);
+    c->pitch = tk_library_bind_int(k, "pitch", TK_K_I64, c->columns);
+}
+
+static void put_chunk(void *arg, tk_b *b, tk_val row, tk_val column, tk_val *out, int lanes) {
+    chunked *c = arg;
+    tk_val at = tk_k_add(b, tk_k_mul(b, row, c->pitch), tk_k_wide(b, column));
+    tk_k_load_f32(b, tk_k_offset(b, c->values, at), lanes, out);
+}
+
+tk_status tk_sums_add(const tk_library_call *call, tk_library_plan *plan, const tk_sums_term *term,
+                      int64_t rows, int64_t columns, size_t target) {
+    int64_t chunks = call->schedule->chunks < rows ? call->schedule->chunks : rows;
+    if (chunks < 1) chunks = 1;
+    int64_t of_chunk = rows ? (rows + chunks - 1) / chunks : 1;
+    job j = {call, plan, call->name, rows, columns, of_chunk, target, false};
+    if (chunks == 1) return add_pass(&j, term);
+    chunks = (rows + of_chunk - 1) / of_chunk;
+    chunked c = {.columns = columns};
+    TK_TRY(tk_library_add_scratch(plan, chunks * columns * 4, &c.scratch));
+    j.to_scratch = true, j.target = c.scratch;
+    TK_TRY(add_pass(&j, term));
+    tk_sums_term second = {bind_chunks, put_chunk, &c, columns % 4 ? columns % 2 ? 1 : 2 : 4};
+    job last = {call, plan, "sum_of_chunks", chunks, columns, chunks, target, false};
+    return add_pass(&last, &second);
+}
+
+/* Blocks of 128 threads, four for each of about 132 multiprocessors. */
+void tk_sums_choose(int64_t rows, int64_t columns, tk_library_schedule *out) {
+    int64_t wide = (columns + 511) / 512, most = (rows + 15) / 16;
+    out->threads = 128;
+    out->vector = 16;
+    out->chunks = wide ? 528 / wide : 1;
+    if (out->chunks > most) out->chunks = most;
+    if (out->chunks < 1) out->chunks = 1;
+}
+
+/* ---- column_sum ---- */
+
+typedef struct columns_of {
+    const tk_library_tensor *x;
+    int64_t pitch_value;
+    tk_val values, pitch;
+} columns_of;
+
+static void bind_x(void *arg, tk_library_kernel *k, int lanes) {
+    columns_of *c = arg;
+    c->values = tk_library_bind_rows(k, "x", 0, c->x, TK_KACCESS_READ, lanes);
+    c->pitch = tk_library_bind_int(k, "x_pitch", TK_K_I64, c->pitch_value);
+}
+
+static void put_x(void *arg, tk_b *b, tk_val row, tk_val column, tk_val *out, int lanes) {
+    columns_of *c = arg;
+    tk_val at = tk_k_add(b, tk_k_mul(b, row, c->pitch), tk_k_wide(b, column));
+    tk_k_load_f32(b, tk_k_offset(b, c->values, at), lanes, out);
+}
+
+tk_status tk_library_make_column_sum(const tk_library_call *call, tk_library_plan *plan) {
+    const tk_library_tensor *y = &call->tensors[1];
+    tk_row_shape x;
+    TK_TRY(tk_library_need_float(call, 0, "x"));
+    TK_TRY(tk_library_need_float(call, 1, "y"));
+    TK_TRY(tk_rows_shape(call, 0, "x", &x));
+    if (y->rank != 1 || y->shape[0] != x.columns || !tk_library_is_contiguous(y))
+        return tk_library_fail(call, TK_SHAPE_ERROR,
+                               "y is no contiguous vector of the %lld columns of x",
+                               (long long)x.columns);
+    tk_row_operand operand = {0, x.pitch};
+    columns_of c = {.x = call->tensors, .pitch_value = x.pitch};
+    tk_sums_term term = {bind_x, put_x, &c, tk_rows_lanes(call, x.columns, 1, &operand)};
+    return tk_sums_add(call, plan, &term, x.rows, x.columns, 1);
+}
+
+void tk_library_choose_column_sum(const tk_library_tensor *tensors, tk_library_schedule *out) {
+    int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1;
+    tk_sums_choose(columns ? tk_library_size(tensors) / columns : 0, columns, out);
+}

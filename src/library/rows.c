@@ -1,0 +1,237 @@
+/* Rows; rows.h says how the work is divided.
+ *
+ * Reductions: butterflies within a warp, then one word a warp in shared memory, a barrier, and
+ * every thread adds the words of its row in their order. Each reduction has words of its own, so
+ * one barrier orders it. Rejected: a second round of shuffles by one warp (a barrier more), atomics
+ * (another order of additions in each run). */
+#include "library/rows.h"
+
+#include <stdio.h>
+
+/* ---- shapes ---- */
+
+tk_status tk_rows_shape(const tk_library_call *call, size_t index, const char *role,
+                        tk_row_shape *out) {
+    const tk_library_tensor *t = &call->tensors[index];
+    int last = t->rank - 1;
+    int64_t step = 0;
+    *out = (tk_row_shape){.rows = 1, .columns = t->rank ? t->shape[last] : 1};
+    if (t->rank && t->shape[last] > 1 && t->stride[last] != 1)
+        return tk_library_fail(call, TK_SHAPE_ERROR,
+                               "%s has stride %lld along its last axis, expected 1", role,
+                               (long long)t->stride[last]);
+    for (int i = last - 1; i >= 0; i--) {
+        if (t->shape[i] == 1) continue;
+        if (!step) out->pitch = t->stride[i];
+        if (step && t->stride[i] != step && tk_library_size(t) > 0)
+            return tk_library_fail(call, TK_SHAPE_ERROR,
+                                   "the rows of %s are not evenly spaced: copy it first", role);
+        out->rows *= t->shape[i];
+        step = t->shape[i] * t->stride[i];
+    }
+    if (out->columns > (int64_t)1 << 30)
+        return tk_library_fail(call, TK_UNSUPPORTED, "%s has rows of more than 2^30 elements",
+                               role);
+    return TK_OK;
+}
+
+int tk_rows_lanes(const tk_library_call *call, int64_t columns, size_t count,
+                  const tk_row_operand *operands) {
+    int64_t lanes = TK_LIBRARY_MOST_LANES;
+    for (size_t i = 0; i < count; i++) {
+        const tk_library_tensor *t = &call->tensors[operands[i].index];
+        int64_t bytes = tk_kscalar_bytes(t->element);
+        int64_t facts[] = {tk_library_align(t), operands[i].pitch * bytes, columns * bytes};
+        int64_t wide = tk_library_divisor(call->schedule->vector, 3, facts) / bytes;
+        if (wide < lanes) lanes = wide > 1 ? wide : 1;
+    }
+    return (int)lanes;
+}
+
+/* ---- the kernel ---- */
+
+tk_status tk_rows_check(const tk_library_call *call, int64_t rows, int64_t columns, int lanes) {
+    const tk_library_schedule *s = call->schedule;
+    int64_t threads = s->threads_per_row * s->rows_per_block,
+            reach = s->threads_per_row * s->held * lanes;
+    if (threads < 32 || threads > 1024)
+        return tk_library_fail(call, TK_INVALID_ARGUMENT,
+                               "schedule: %lld rows of %lld threads are %lld, expected 32 to 1024",
+                               (long long)s->rows_per_block, (long long)s->threads_per_row,
+                               (long long)threads);
+    if (s->held && columns > reach)
+        return tk_library_fail(call, TK_INVALID_ARGUMENT,
+                               "schedule: %lld threads hold %lld vectors of %d elements, which is "
+                               "less than a row of %lld",
+                               (long long)s->threads_per_row, (long long)s->held, lanes,
+                               (long long)columns);
+    if (rows / s->rows_per_block >= INT32_MAX)
+        return tk_library_fail(call, TK_UNSUPPORTED, "%lld rows are more than a grid has blocks",
+                               (long long)rows);
+    return TK_OK;
+}
+
+static void contract(tk_rows *r, tk_val rows, tk_val columns) {
+    tk_b *b = r->b;
+    tk_k_require_from(b, rows, 0);
+    tk_k_require_from(b, columns, 0);
+    int32_t width = tk_kexpr_param(b, columns), lanes = tk_kexpr_const(b, r->lanes);
+    if (r->lanes > 1)
+        tk_kernel_require(b, tk_kexpr_binary(b, TK_KX_MOD, width, lanes), TK_KR_EQ,
+                          tk_kexpr_const(b, 0));
+    tk_kernel_require(
+        b, width, TK_KR_LE,
+        tk_kexpr_const(b, r->held ? r->held * r->threads * r->lanes : (int64_t)1 << 30));
+    tk_k_grid(b, rows, r->of_block);
+    tk_kernel_block(b, r->threads * r->of_block, 1, 1);
+}
+
+static tk_val log2_of(tk_b *b, int64_t power) {
+    return tk_k_i32(b, __builtin_ctzll((uint64_t)power));
+}
+
+void tk_rows_start(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
+                   int64_t columns, int lanes) {
+    tk_b *b = k->b;
+    *r = (tk_rows){.k = k,
+                   .b = b,
+                   .threads = call->schedule->threads_per_row,
+                   .of_block = call->schedule->rows_per_block,
+                   .held = call->schedule->held,
+                   .lanes = lanes};
+    tk_val all = tk_library_bind_int(k, "rows", TK_K_I64, rows);
+    r->columns = tk_library_bind_int(k, "columns", TK_K_I32, columns);
+    contract(r, all, r->columns);
+    r->thread = tk_k_thread(b);
+    r->lane = tk_k_and(b, r->thread, tk_k_i32(b, r->threads - 1));
+    r->row = tk_k_add(b, tk_k_block_times(b, r->of_block),
+                      tk_k_wide(b, tk_k_ushr(b, r->thread, log2_of(b, r->threads))));
+    r->active = tk_k_icmp(b, "slt", r->row, all);
+    tk_val vectors = tk_k_ushr(b, r->columns, log2_of(b, lanes));
+    r->vectors = tk_k_select(b, r->active, vectors, tk_k_i32(b, 0));
+}
+
+tk_val tk_rows_pointer(const tk_rows *r, tk_val tensor, tk_val pitch) {
+    return tk_k_offset(r->b, tensor, tk_k_mul(r->b, r->row, pitch));
+}
+
+static tk_val column_of(const tk_rows *r, tk_val vector) {
+    return tk_k_shl(r->b, vector, log2_of(r->b, r->lanes));
+}
+
+void tk_rows_each(const tk_rows *r, size_t n_carried, tk_val *carried, tk_rows_body body,
+                  void *arg) {
+    tk_b *b = r->b;
+    tk_val inner[8], step = tk_k_i32(b, r->threads);
+    for (int64_t i = 0; i < r->held; i++) {
+        tk_val vector = tk_k_add(b, r->lane, tk_k_i32(b, i * r->threads));
+        body(arg, r, (int)i, column_of(r, vector), tk_k_icmp(b, "slt", vector, r->vectors),
+             carried);
+    }
+    if (r->held) return;
+    tk_val vector = tk_kernel_for(b, r->lane, r->vectors, step, 0, n_carried, carried, inner);
+    body(arg, r, -1, column_of(r, vector), NULL, inner);
+    tk_kernel_end(b, n_carried, inner, carried);
+}
+
+void tk_rows_load(const tk_rows *r, tk_val row, tk_val at, tk_val condition, tk_val *out) {
+    tk_val pointer = tk_k_offset(r->b, row, at);
+    tk_val vector = tk_k_load_if(r->b, pointer, r->lanes, condition);
+    for (int i = 0; i < r->lanes; i++)
+        out[i] = tk_k_convert(r->b, tk_k_extract(r->b, vector, i), TK_K_F32);
+}
+
+void tk_rows_store(const tk_rows *r, tk_val row, tk_val at, tk_val condition,
+                   const tk_val *values) {
+    tk_k_store_f32_if(r->b, tk_k_offset(r->b, row, at), r->lanes, values, condition);
+}
+
+/* ---- reductions ---- */
+
+static tk_val tree(tk_b *b, tk_kopcode how, tk_val *values, int count) {
+    for (; count > 1; count = (count + 1) / 2)
+        for (int i = 0; i < count / 2; i++) {
+            values[i] = tk_op2(b, how, values[2 * i], values[2 * i + 1]);
+            if (count % 2 && i == count / 2 - 1) values[i + 1] = values[count - 1];
+        }
+    return values[0];
+}
+
+tk_val tk_rows_tree(const tk_rows *r, const tk_val *values) {
+    tk_val copy[TK_LIBRARY_MOST_LANES];
+    for (int i = 0; i < r->lanes; i++) copy[i] = values[i];
+    return tree(r->b, TK_KOP_add, copy, r->lanes);
+}
+
+static void reduce_warp(const tk_rows *r, tk_kopcode how, tk_val *value) {
+    int64_t width = r->threads < 32 ? r->threads : 32;
+    for (int64_t distance = width / 2; distance; distance /= 2)
+        *value = tk_op2(r->b, how, *value, tk_k_butterfly(r->b, *value, (int)distance));
+}
+
+/* The words of the row: `warps` floats from the pointer on. */
+static tk_val join_words(const tk_rows *r, tk_kopcode how, tk_val words, int warps) {
+    tk_val all[32];
+    int lanes = warps < 4 ? warps : 4;
+    for (int i = 0; i < warps; i += lanes) {
+        tk_val vector = tk_k_load(r->b, tk_k_offset(r->b, words, tk_k_i32(r->b, i)), lanes);
+        for (int j = 0; j < lanes; j++) all[i + j] = tk_k_extract(r->b, vector, j);
+    }
+    return tree(r->b, how, all, warps);
+}
+
+void tk_rows_reduce(tk_rows *r, tk_kopcode how, size_t count, tk_val *values) {
+    tk_b *b = r->b;
+    tk_val words[4];
+    char layout[32];
+    int64_t warps = r->threads / 32;
+    for (size_t i = 0; i < count; i++) reduce_warp(r, how, &values[i]);
+    if (warps < 2) return;
+    snprintf(layout, sizeof layout, "%lld:1", (long long)(warps * r->of_block));
+    for (size_t i = 0; i < count; i++) words[i] = tk_k_shared(b, TK_K_F32, layout);
+    tk_val first = tk_k_icmp(b, "eq", tk_k_and(b, r->thread, tk_k_i32(b, 31)), tk_k_i32(b, 0));
+    tk_val warp = tk_k_ushr(b, r->thread, tk_k_i32(b, 5));
+    tk_kernel_if(b, first);
+    for (size_t i = 0; i < count; i++) tk_k_store(b, tk_k_offset(b, words[i], warp), values[i]);
+    tk_k_end(b);
+    tk_k_barrier(b);
+    tk_val own = tk_k_and(b, warp, tk_k_i32(b, -warps));
+    for (size_t i = 0; i < count; i++)
+        values[i] = join_words(r, how, tk_k_offset(b, words[i], own), (int)warps);
+}
+
+tk_val tk_rows_leads(const tk_rows *r) {
+    return tk_k_and(r->b, tk_k_icmp(r->b, "eq", r->lane, tk_k_i32(r->b, 0)), r->active);
+}
+
+/* ---- defaults ---- */
+
+static int64_t lanes_of(const tk_library_tensor *t) {
+    int64_t columns = t->rank ? t->shape[t->rank - 1] : 1, pitch = 0,
+            bytes = tk_kscalar_bytes(t->element);
+    for (int i = t->rank - 2; i >= 0 && !pitch; i--)
+        if (t->shape[i] != 1) pitch = t->stride[i];
+    int64_t facts[] = {tk_library_align(t), columns * bytes, pitch * bytes};
+    return tk_library_divisor(16, 3, facts) / bytes;
+}
+
+/* Threads by the length of the row, and as many rows as make a block of 128 threads; held as long
+ * as 64 registers are enough. */
+void tk_rows_choose(const tk_library_tensor *tensors, size_t count, int kept,
+                    tk_library_schedule *out) {
+    static const struct {
+        int64_t columns, threads;
+    } steps[] = {{64, 8}, {128, 16}, {3072, 32}, {6144, 64}, {16384, 128}, {65536, 256}};
+    int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1, lanes = 8;
+    out->vector = 16;
+    out->threads_per_row = 512;
+    for (int i = 5; i >= 0; i--)
+        if (columns <= steps[i].columns) out->threads_per_row = steps[i].threads;
+    out->rows_per_block = out->threads_per_row < 128 ? 128 / out->threads_per_row : 1;
+    for (size_t i = 0; i < count; i++) {
+        int64_t of_tensor = tk_library_is_missing(&tensors[i]) ? lanes : lanes_of(&tensors[i]);
+        if (of_tensor < lanes) lanes = of_tensor > 1 ? of_tensor : 1;
+    }
+    int64_t need = (columns + out->threads_per_row * lanes - 1) / (out->threads_per_row * lanes);
+    out->held = need * lanes * kept <= 64 && need <= TK_ROWS_MOST_HELD ? need : 0;
+}

@@ -1,0 +1,76 @@
+/* What kernels over rows share: threads_per_row threads work on a row, rows_per_block rows on a
+ * block; thread t has row t / threads_per_row, and of it the vectors t % threads_per_row,
+ * + threads_per_row, ... Either each thread keeps its `held` vectors in registers, unrolled, or it
+ * loops over them as often as the kernel needs them. Threads without a row do nothing, but take
+ * part in reductions. */
+#ifndef LIBRARY_ROWS_H
+#define LIBRARY_ROWS_H
+
+#include "library/emit.h"
+#include "library/plan.h"
+
+#define TK_ROWS_MOST_HELD 32
+
+/* A tensor as rows: the last axis is contiguous, the others are one. */
+typedef struct tk_row_shape {
+    int64_t rows, columns, pitch;
+} tk_row_shape;
+
+/* TK_SHAPE_ERROR when the tensor is not of this kind. */
+tk_status tk_rows_shape(const tk_library_call *call, size_t index, const char *role,
+                        tk_row_shape *out);
+
+/* The widest access, in elements, that the listed tensors allow with rows of this many columns;
+ * `pitches` may be NULL for what has no rows. */
+typedef struct tk_row_operand {
+    size_t index;
+    int64_t pitch; /* 0: the same vector for every row */
+} tk_row_operand;
+int tk_rows_lanes(const tk_library_call *call, int64_t columns, size_t count,
+                  const tk_row_operand *operands);
+
+typedef struct tk_rows {
+    tk_library_kernel *k;
+    tk_b *b;
+    int64_t threads, of_block, held; /* threads of a row, rows of a block */
+    int lanes;                       /* elements of a vector */
+    tk_val thread, lane, row, active, vectors, columns;
+    int reductions;
+} tk_rows;
+
+/* Checks the schedule against the shape, opens the kernel, binds `rows` and `columns`, sets grid
+ * and block. Parameters that the kernel adds come before this: `k` is open already. */
+tk_status tk_rows_check(const tk_library_call *call, int64_t rows, int64_t columns, int lanes);
+void tk_rows_start(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
+                   int64_t columns, int lanes);
+
+/* The thread's row of a tensor with a pitch (a parameter, i64). */
+tk_val tk_rows_pointer(const tk_rows *r, tk_val tensor, tk_val pitch);
+
+/* Calls `body` for each vector of the thread, in held form with its number and a condition, else
+ * in a loop with number -1 and condition NULL. `carried` goes from one call to the next. `at` is
+ * the vector's first column. */
+typedef void (*tk_rows_body)(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
+                             tk_val *carried);
+void tk_rows_each(const tk_rows *r, size_t n_carried, tk_val *carried, tk_rows_body body,
+                  void *arg);
+
+/* A vector of a row as scalars of f32, zero where the condition does not hold; and back. */
+void tk_rows_load(const tk_rows *r, tk_val row, tk_val at, tk_val condition, tk_val *out);
+void tk_rows_store(const tk_rows *r, tk_val row, tk_val at, tk_val condition, const tk_val *values);
+
+/* The sum of `lanes` values by halves. */
+tk_val tk_rows_tree(const tk_rows *r, const tk_val *values);
+
+/* Each value becomes the sum (or maximum) over the threads of the row, in all of them. */
+void tk_rows_reduce(tk_rows *r, tk_kopcode how, size_t count, tk_val *values);
+
+/* Whether the thread is the first of a row that exists. */
+tk_val tk_rows_leads(const tk_rows *r);
+
+/* Default of threads_per_row, rows_per_block and held for tensors with rows like the first one's,
+ * of which `kept` values of f32 are kept for each element that is held. */
+void tk_rows_choose(const tk_library_tensor *tensors, size_t count, int kept,
+                    tk_library_schedule *out);
+
+#endif

@@ -1,0 +1,208 @@
+/* Softmax over rows: y = exp(x - max) / sum of exp(x - max).  Backward: dx = y (dy - sum(y dy)).
+ *
+ * Tile: as rows.h says. Held, a thread keeps its vectors of x: maximum, exponentials, sum, result,
+ * all from registers. Else one reading gives maximum and sum together: whenever the thread's
+ * maximum m grows, its sum l is scaled by exp(m_old - m_new) (Milakov and Gimelshein, 2018); a
+ * second one writes. A maximum of minus infinity counts as 0, so that a thread that has seen
+ * nothing else yet does not make a NaN; a row of nothing else ends as 0 / 0, which is NaN, as it
+ * should be.
+ *
+ * Shared memory: a float for each warp and reduction when a row has more than one warp; each
+ * barrier orders the floats of one reduction. Bytes: x and y once (x twice when not held). FLOPs:
+ * about 20 an element, of exp. Roofline: bandwidth; share not measured yet. */
+#include "library/rows.h"
+
+typedef struct soft {
+    tk_rows r;
+    tk_val x, y; /* rows */
+    tk_val base, scale;
+    tk_val held[TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
+} soft;
+
+static tk_val minus_infinity(tk_b *b) { return tk_k_f32(b, -__builtin_inf()); }
+
+/* What is subtracted: the maximum, or 0 when that is minus infinity. */
+static tk_val base_of(tk_b *b, tk_val most) {
+    tk_val nothing = tk_k_fcmp(b, "eq", most, minus_infinity(b));
+    return tk_k_select(b, nothing, tk_k_f32(b, 0), most);
+}
+
+static tk_val exp_of(tk_b *b, tk_val x, tk_val base) { return tk_k_exp(b, tk_k_sub(b, x, base)); }
+
+/* ---- held ---- */
+
+static void load_held(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
+                      tk_val *most) {
+    soft *s = arg;
+    tk_val *x = s->held[number];
+    tk_rows_load(r, s->x, at, condition, x);
+    for (int i = 0; i < r->lanes; i++) {
+        x[i] = tk_k_select(r->b, condition, x[i], minus_infinity(r->b));
+        *most = tk_k_max(r->b, *most, x[i]);
+    }
+}
+
+static void exp_held(soft *s, tk_val *sum) {
+    tk_b *b = s->r.b;
+    for (int64_t k = 0; k < s->r.held; k++) {
+        for (int i = 0; i < s->r.lanes; i++) s->held[k][i] = exp_of(b, s->held[k][i], s->base);
+        *sum = tk_k_add(b, *sum, tk_rows_tree(&s->r, s->held[k]));
+    }
+}
+
+static void reduce_held(soft *s, tk_val *most, tk_val *sum) {
+    tk_rows_each(&s->r, 1, most, load_held, s);
+    tk_rows_reduce(&s->r, TK_KOP_max, 1, most);
+    s->base = base_of(s->r.b, *most);
+    exp_held(s, sum);
+    tk_rows_reduce(&s->r, TK_KOP_add, 1, sum);
+}
+
+/* ---- online ---- */
+
+static void online(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
+                   tk_val *carried) {
+    soft *s = arg;
+    tk_val x[TK_LIBRARY_MOST_LANES], most = carried[0];
+    (void)number;
+    tk_rows_load(r, s->x, at, condition, x);
+    for (int i = 0; i < r->lanes; i++) most = tk_k_max(r->b, most, x[i]);
+    tk_val base = base_of(r->b, most);
+    tk_val scaled = tk_k_mul(r->b, carried[1], exp_of(r->b, carried[0], base));
+    for (int i = 0; i < r->lanes; i++) x[i] = exp_of(r->b, x[i], base);
+    carried[0] = most;
+    carried[1] = tk_k_add(r->b, scaled, tk_rows_tree(r, x));
+}
+
+static void reduce_online(soft *s, tk_val *most, tk_val *sum) {
+    tk_b *b = s->r.b;
+    tk_val carried[] = {*most, *sum};
+    tk_rows_each(&s->r, 2, carried, online, s);
+    *most = carried[0];
+    tk_rows_reduce(&s->r, TK_KOP_max, 1, most);
+    s->base = base_of(b, *most);
+    *sum = tk_k_mul(b, carried[1], exp_of(b, carried[0], s->base));
+    tk_rows_reduce(&s->r, TK_KOP_add, 1, sum);
+}
+
+/* ---- the result ---- */
+
+static void write(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
+                  tk_val *carried) {
+    soft *s = arg;
+    tk_val loose[TK_LIBRARY_MOST_LANES], y[TK_LIBRARY_MOST_LANES],
+        *e = number < 0 ? loose : s->held[number];
+    (void)carried;
+    if (number < 0) {
+        tk_rows_load(r, s->x, at, condition, e);
+        for (int i = 0; i < r->lanes; i++) e[i] = exp_of(r->b, e[i], s->base);
+    }
+    for (int i = 0; i < r->lanes; i++) y[i] = tk_k_div(r->b, e[i], s->scale);
+    tk_rows_store(r, s->y, at, condition, y);
+}
+
+tk_status tk_library_make_softmax(const tk_library_call *call, tk_library_plan *plan) {
+    tk_row_shape x, y;
+    tk_library_kernel k;
+    soft s = {0};
+    TK_TRY(tk_library_need_float(call, 0, "x"));
+    TK_TRY(tk_library_need_float(call, 1, "y"));
+    TK_TRY(tk_library_need_same(call, 0, "x", 1, "y"));
+    TK_TRY(tk_rows_shape(call, 0, "x", &x));
+    TK_TRY(tk_rows_shape(call, 1, "y", &y));
+    tk_row_operand operands[] = {{0, x.pitch}, {1, y.pitch}};
+    int lanes = tk_rows_lanes(call, x.columns, 2, operands);
+    TK_TRY(tk_rows_check(call, x.rows, x.columns, lanes));
+    TK_TRY(tk_library_open(plan, call->name, &k));
+    tk_val of_x = tk_library_bind_rows(&k, "x", 0, call->tensors, TK_KACCESS_READ, lanes);
+    tk_val of_y = tk_library_bind_rows(&k, "y", 1, call->tensors, TK_KACCESS_WRITE, lanes);
+    tk_val x_pitch = tk_library_bind_int(&k, "x_pitch", TK_K_I64, x.pitch);
+    tk_val y_pitch = tk_library_bind_int(&k, "y_pitch", TK_K_I64, y.pitch);
+    tk_rows_start(&s.r, &k, call, x.rows, x.columns, lanes);
+    s.x = tk_rows_pointer(&s.r, of_x, x_pitch);
+    s.y = tk_rows_pointer(&s.r, of_y, y_pitch);
+    tk_val most = minus_infinity(k.b), sum = tk_k_f32(k.b, 0);
+    (s.r.held ? reduce_held : reduce_online)(&s, &most, &sum);
+    s.scale = sum;
+    tk_rows_each(&s.r, 0, NULL, write, &s);
+    return tk_library_close(&k);
+}
+
+void tk_library_choose_softmax(const tk_library_tensor *tensors, tk_library_schedule *out) {
+    tk_rows_choose(tensors, 2, 1, out);
+}
+
+/* ---- backward ---- */
+
+typedef struct back {
+    tk_rows r;
+    tk_val y, dy, dx, dot;
+    tk_val held[2][TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
+} back;
+
+static void load_pair(back *s, const tk_rows *r, tk_val at, tk_val condition, tk_val *y,
+                      tk_val *dy) {
+    tk_rows_load(r, s->y, at, condition, y);
+    tk_rows_load(r, s->dy, at, condition, dy);
+}
+
+static void add_products(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
+                         tk_val *sum) {
+    back *s = arg;
+    tk_val loose[2][TK_LIBRARY_MOST_LANES], products[TK_LIBRARY_MOST_LANES];
+    tk_val *y = number < 0 ? loose[0] : s->held[0][number],
+           *dy = number < 0 ? loose[1] : s->held[1][number];
+    load_pair(s, r, at, condition, y, dy);
+    for (int i = 0; i < r->lanes; i++) products[i] = tk_k_mul(r->b, y[i], dy[i]);
+    *sum = tk_k_add(r->b, *sum, tk_rows_tree(r, products));
+}
+
+static void write_back(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
+                       tk_val *carried) {
+    back *s = arg;
+    tk_val loose[2][TK_LIBRARY_MOST_LANES], dx[TK_LIBRARY_MOST_LANES];
+    tk_val *y = number < 0 ? loose[0] : s->held[0][number],
+           *dy = number < 0 ? loose[1] : s->held[1][number];
+    (void)carried;
+    if (number < 0) load_pair(s, r, at, condition, y, dy);
+    for (int i = 0; i < r->lanes; i++) dx[i] = tk_k_mul(r->b, y[i], tk_k_sub(r->b, dy[i], s->dot));
+    tk_rows_store(r, s->dx, at, condition, dx);
+}
+
+tk_status tk_library_make_softmax_backward(const tk_library_call *call, tk_library_plan *plan) {
+    static const char *const roles[] = {"y", "dy", "dx"}, *const pitches[] = {"y_pitch", "dy_pitch",
+                                                                              "dx_pitch"};
+    tk_row_shape shape[3];
+    tk_row_operand operands[3];
+    tk_library_kernel k;
+    tk_val tensor[3], pitch[3];
+    back s = {0};
+    for (size_t i = 0; i < 3; i++) {
+        TK_TRY(tk_library_need_float(call, i, roles[i]));
+        TK_TRY(tk_library_need_same(call, 0, "y", i, roles[i]));
+        TK_TRY(tk_rows_shape(call, i, roles[i], &shape[i]));
+        operands[i] = (tk_row_operand){i, shape[i].pitch};
+    }
+    int lanes = tk_rows_lanes(call, shape->columns, 3, operands);
+    TK_TRY(tk_rows_check(call, shape->rows, shape->columns, lanes));
+    TK_TRY(tk_library_open(plan, call->name, &k));
+    for (size_t i = 0; i < 3; i++) {
+        tk_kaccess access = i == 2 ? TK_KACCESS_WRITE : TK_KACCESS_READ;
+        tensor[i] = tk_library_bind_rows(&k, roles[i], i, call->tensors, access, lanes);
+        pitch[i] = tk_library_bind_int(&k, pitches[i], TK_K_I64, shape[i].pitch);
+    }
+    tk_rows_start(&s.r, &k, call, shape->rows, shape->columns, lanes);
+    s.y = tk_rows_pointer(&s.r, tensor[0], pitch[0]);
+    s.dy = tk_rows_pointer(&s.r, tensor[1], pitch[1]);
+    s.dx = tk_rows_pointer(&s.r, tensor[2], pitch[2]);
+    s.dot = tk_k_f32(k.b, 0);
+    tk_rows_each(&s.r, 1, &s.dot, add_products, &s);
+    tk_rows_reduce(&s.r, TK_KOP_add, 1, &s.dot);
+    tk_rows_each(&s.r, 0, NULL, write_back, &s);
+    return tk_library_close(&k);
+}
+
+void tk_library_choose_softmax_backward(const tk_library_tensor *tensors,
+                                        tk_library_schedule *out) {
+    tk_rows_choose(tensors, 3, 2, out);
+}

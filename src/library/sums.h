@@ -1,0 +1,24 @@
+/* Sums over rows, column by column: what column_sum and the gradients of weights share. */
+#ifndef LIBRARY_SUMS_H
+#define LIBRARY_SUMS_H
+
+#include "library/rows.h"
+
+/* What is summed. `put` gives the `lanes` values of f32 at a row (i64) and column; `bind` adds the
+ * parameters that it needs. */
+typedef struct tk_sums_term {
+    void (*bind)(void *arg, tk_library_kernel *k, int lanes);
+    void (*put)(void *arg, tk_b *b, tk_val row, tk_val column, tk_val *out, int lanes);
+    void *arg;
+    int lanes; /* that the operands allow */
+} tk_sums_term;
+
+/* Adds the launches that put the sums of `rows` x `columns` terms into tensor `target`: one when a
+ * chunk is all rows, else one into scratch memory and one that sums the chunks in their order. */
+tk_status tk_sums_add(const tk_library_call *call, tk_library_plan *plan, const tk_sums_term *term,
+                      int64_t rows, int64_t columns, size_t target);
+
+/* Threads and chunks that fill a device. */
+void tk_sums_choose(int64_t rows, int64_t columns, tk_library_schedule *out);
+
+#endif
