@@ -264,7 +264,8 @@ def norm(a, ord, axes, keepdims):
     data = wide.data
     if np.isnan(ord):
         return value(dtype, np.sqrt(np.sum(np.abs(data)**2, axis=normal, keepdims=keepdims)))
-    return value(dtype, np.linalg.norm(data, ord, normal[0] if len(normal) == 1 else normal, keepdims), 256)
+    slack = 256 * max(1, 1 / abs(ord)) if ord != 0 else 256  # a small power is undone by a large one
+    return value(dtype, np.linalg.norm(data, ord, normal[0] if len(normal) == 1 else normal, keepdims), slack)
 
 
 @op("norm_nuclear")

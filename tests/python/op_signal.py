@@ -63,10 +63,12 @@ def convolve_nd(input, weight, stride, low, high, kernel_dilation, input_dilatio
     if kind(dtype) < 3:
         return Value(dtype, wrap(taps(x.astype(object), w.astype(object), *where), dtype))
     with np.errstate(all="ignore"):
-        if not np.all(np.isfinite(x)) or not np.all(np.isfinite(w)):
-            return None
+        # What is not finite makes its outputs so; padding times an infinite weight is not fixed.
+        bad, bad_weights = ~np.isfinite(x), np.any(~np.isfinite(w), axis=tuple(range(1, w.ndim)))
+        unsure = (taps(bad.astype(float), np.ones(w.shape), *where) > 0) | bad_weights
+        x, w = np.where(bad, 0, x), np.where(np.isfinite(w), w, 0)
         size = taps(np.abs(x), np.abs(w), *where)
-        return Value(dtype, taps(x, w, *where), magnitude=("sum", size, 2 * w.size + 8))
+        return Value(dtype, taps(x, w, *where), magnitude=("sum", size, 2 * w.size + 8), unsure=unsure)
 
 
 @op("conv_general")
@@ -109,9 +111,11 @@ def convolve(a, v, mode):
     x, y = cast(a, dtype).data, cast(v, dtype).data
     if kind(dtype) < 3:
         return Value(dtype, wrap(np.convolve(x.astype(object), y.astype(object), mode), dtype))
-    if not np.all(np.isfinite(x)) or not np.all(np.isfinite(y)):
-        return None
-    return Value(dtype, np.convolve(x, y, mode), magnitude=("sum", np.convolve(np.abs(x), np.abs(y), mode), 2 * y.size + 8))
+    bad = np.convolve((~np.isfinite(x)).astype(float), np.ones(y.size), mode) > 0.5
+    unsure = bad | (not np.all(np.isfinite(y if y.size <= x.size else np.append(x, y))))  # the shorter slides
+    x, y = (np.where(np.isfinite(v), v, 0) for v in (x, y))
+    size = np.convolve(np.abs(x), np.abs(y), mode)
+    return Value(dtype, np.convolve(x, y, mode), magnitude=("sum", size, 2 * y.size + 8), unsure=unsure)
 
 
 # ---- Fourier transforms ----
@@ -125,8 +129,8 @@ def transform(name, a, axes, lengths, norm):
     data = cast(a, "float32" if real else "complex64").data
     if lengths is not None and (min(lengths, default=1) < 1 or max(lengths, default=1) > 10**5):
         raise Refuse("length")
-    if not np.all(np.isfinite(data)):
-        return None
+    unsure = np.any(~np.isfinite(data), axis=tuple(axes), keepdims=True) if axes else False
+    data = np.where(np.isfinite(data), data, 0) if axes else data
     dtype = "float32" if name.startswith("irfft") else "complex64"
     if not axes and not real and name not in ("irfftn",):
         return Value("complex64", data)
@@ -138,7 +142,7 @@ def transform(name, a, axes, lengths, norm):
             {"backward": 1 / count, "forward": 1, "ortho": count**-0.5}[norm]
     if not np.isfinite(total) or total > 1e37:
         return None
-    return Value(dtype, value, magnitude=("absolute", np.full(value.shape, total), 16))
+    return Value(dtype, value, magnitude=("absolute", np.full(value.shape, total), 16), unsure=unsure)
 
 
 def one_axis(name):

@@ -43,7 +43,7 @@ def test_calls_agree_with_numpy(cases, verdicts, capsys):
     wrong = [f"call {number}: {text}\n    {line}" for number, (line, (_, verdict, text))
              in enumerate(zip(cases.lines, verdicts)) if verdict == compare_ops.WRONG]
     assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:20])
-    assert count[compare_ops.TOO_LARGE] + count[compare_ops.UNKNOWN] < CALLS / 100
+    assert count[compare_ops.TOO_LARGE] + count[compare_ops.UNKNOWN] < CALLS / 50
 
 
 def test_every_op_is_compared(verdicts):
