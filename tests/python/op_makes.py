@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from op_values import (EPS, FLOATS, HUGE, NP, OPS, Refuse, Value, cast, cast_data, faulty, indices_of, kind, listed,
+from op_values import (EPS, FLOATS, HUGE, NP, OPS, TINY, Refuse, Value, cast, cast_data, faulty, indices_of, kind, listed,
                        logsumexp_data, norm_axis, op, result_dtype, wide)
 
 # ---- creation ----
@@ -265,8 +265,9 @@ def gated_delta_update(q, k, v, gamma, beta, initial_state, mask):
             size = np.where(kept, grown + np.abs(bt) * wrong * np.abs(kt), size)
             y[:, t] = np.where(kept, np.sum(last * qt, axis=-1, keepdims=True), 0)[..., 0]
             bound[:, t] = np.sum(size * np.abs(qt), axis=-1)
-    return [Value(dtype, y, magnitude=("absolute", bound, 16 * (steps + width)), unsure=~(bound < 1e30)),
-            Value(wide, last, magnitude=("absolute", size, 16 * (steps + width)), unsure=~(size < 1e30))]
+    lost = 16 * (steps + width) * TINY[wide] / EPS[wide]  # each product may round away what is subnormal
+    return [Value(dtype, y, magnitude=("absolute", bound + lost, 16 * (steps + width)), unsure=~(bound < 1e30)),
+            Value(wide, last, magnitude=("absolute", size + lost, 16 * (steps + width)), unsure=~(size < 1e30))]
 
 
 @op("cross_entropy")

@@ -458,7 +458,8 @@ def variance(a, axes, keepdims, ddof):
         total = np.sum(np.abs(a.data - center)**2, axis=axes, keepdims=keepdims)
         size = np.sum(np.abs(a.data)**2, axis=axes, keepdims=keepdims)
         left = max(count - ddof, 0)
-        unsure = (left == 0) & (total <= 1e-6 * size)  # 0 / 0, or what is left of a rounded mean by 0
+        # by 0: of 0, of what is left of a rounded mean, of a square too small for the dtype
+        unsure = (left == 0) & ((total <= 1e-6 * size) | (total < 1e-36))
         size = np.where(size > 1e37, np.inf, np.divide(size, max(left, 1)))
         return dtype, np.divide(total, left), size, count, unsure
 
