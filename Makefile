@@ -82,7 +82,9 @@ sanitize-threads: deps-sanitize $(BUILD)/tsan/.configured
 
 bench: deps-test $(BUILD)/.configured ## measure; RECORD=1 appends to bench/history
 	@$(call build,$(BUILD))
-	@tools/bench.sh $(BUILD) $(ORACLES)/bin/python
+	@$(MAKE) python
+	@tools/venv.sh $(VENV) tests/python/requirements.txt
+	@$(pytest_env) tools/bench.sh $(BUILD) $(VENV)/bin/python $(ORACLES)/bin/python
 
 lint: deps-lint $(BUILD)/.configured ## format, clang-tidy, include direction, sizes, text
 	@$(call build,$(BUILD)) --target tiki_headers tiki

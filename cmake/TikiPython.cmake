@@ -25,8 +25,8 @@ add_executable(tkgen_python EXCLUDE_FROM_ALL tools/tkgen_python.c)
 target_include_directories(tkgen_python PRIVATE include python)
 target_link_libraries(tkgen_python PRIVATE tiki_warnings)
 set(surface_source ${tiki_generated_dir}/python_surface.c)
-set(surface_stub ${tiki_python_dir}/__init__.pyi)
-set(surface_template ${PROJECT_SOURCE_DIR}/python/stubs/__init__.pyi.in)
+set(surface_stub ${tiki_python_dir}/_core.pyi)
+set(surface_template ${PROJECT_SOURCE_DIR}/python/stubs/_core.pyi.in)
 add_custom_command(
   OUTPUT ${surface_source} ${surface_stub}
   COMMAND tkgen_python sources ${surface_source}

@@ -1,9 +1,9 @@
 /* Writes what the Python extension needs from python/surface.def: run at build time, on the host.
  *
  *     tkgen_python sources FILE     bodies, specifications and method tables of all functions
- *     tkgen_python stubs FILE TEMPLATE   the type stub: the template, its line "#FUNCTIONS MODULE"
- * (or
- *                                        "#METHODS") replaced by the functions of a module
+ *     tkgen_python stubs FILE TEMPLATE   the type stub: the template, each line "#FUNCTIONS MODULE"
+ *                                        replaced by the functions of a module (of "array":
+ * methods)
  *
  * Apart from tkgen so that the C library can be built without the Python front. */
 #include <stdbool.h>
@@ -57,9 +57,9 @@ static const struct {
 static const struct param_type {
     const char *name, *kind, *c_type, *member, *stub;
 } types[] = {
-    {"", "ARRAY", "tk_array", "array", "ArrayLike"},
-    {"value", "VALUE", "tk_array", "array", "ArrayLike"},
-    {"array?", "MAYBE", "tk_array", "array", "ArrayLike | None"},
+    {"", "ARRAY", "tk_array", "array", "_ArrayLike"},
+    {"value", "VALUE", "tk_array", "array", "_ArrayLike"},
+    {"array?", "MAYBE", "tk_array", "array", "_ArrayLike | None"},
     {"axes", "AXES", "tk_axes", "axes", "int | Sequence[int] | None"},
     {"axis", "AXIS", "int64_t", "integer", "int | None"},
     {"int", "INT", "int64_t", "integer", "int"},
@@ -67,12 +67,19 @@ static const struct param_type {
     {"float", "FLOAT", "double", "number", "float"},
     {"float?", "MAYBE_FLOAT", "double", "number", "float | None"},
     {"bool", "BOOL", "bool", "flag", "bool"},
-    {"dtype", "DTYPE", "int", "dtype", "Dtype | None"},
+    {"dtype", "DTYPE", "int", "dtype", "Dtype"},
     {"shape", "SHAPE", "tk_shape", "axes", "int | Sequence[int]"},
-    {"arrays", "ARRAYS", "tkpy_list", "list", "Sequence[ArrayLike]"},
-    {"rest", "REST", "tkpy_list", "list", "ArrayLike"},
+    {"arrays", "ARRAYS", "tkpy_list", "list", "Sequence[_ArrayLike]"},
+    {"rest", "REST", "tkpy_list", "list", "_ArrayLike"},
     {"str", "TEXT", "const char *", "text", "str"},
     {"object", "OBJECT", "PyObject *", "object", "Any"},
+    {"number", "OBJECT", "PyObject *", "object", "float"},
+    {"bounds", "OBJECT", "PyObject *", "object", "_ArrayLike"},
+    {"ints", "OBJECT", "PyObject *", "object", "int | Sequence[int]"},
+    {"pairs", "OBJECT", "PyObject *", "object", "int | Sequence[int] | Sequence[Sequence[int]]"},
+    {"flag?", "OBJECT", "PyObject *", "object", "bool | None"},
+    {"mask", "OBJECT", "PyObject *", "object", "str | array | None"},
+    {"order", "OBJECT", "PyObject *", "object", "int | float | str | None"},
 };
 
 #define MAX_PARAMS 14
@@ -85,6 +92,7 @@ typedef struct param {
 typedef struct signature {
     param params[MAX_PARAMS];
     int count, positional_only, positional; /* positional: how many may be given by position */
+    bool starred;                           /* has a `*`, so stream is given by name only */
 } signature;
 
 static void die(const char *what, const char *detail) {
@@ -120,6 +128,7 @@ static signature parse_signature(const function *f) {
             s.positional_only = s.count;
         } else if (!strcmp(item, "*")) {
             s.positional = s.count;
+            s.starred = true;
         } else {
             if (s.count == MAX_PARAMS) die("too many parameters in row", f->name);
             parse_param(&s.params[s.count++], item, f->name);
@@ -220,9 +229,15 @@ static void put_body(FILE *out, const function *f, const signature *s, bool is_m
 
 static const char *result_type(const function *f) {
     if (!strcmp(f->result, "ONE")) return "array";
-    if (!strcmp(f->result, "FEW")) return "array | list[array]";
+    if (!strcmp(f->result, "FEW")) return "list[array]";
     if (!strcmp(f->result, "SOME")) return "array | tuple[array, ...]";
     return strcmp(f->result, "TUPLE") ? "list[array]" : "tuple[array, ...]";
+}
+
+/* A default as the signature of a docstring shows it. inspect takes numbers, texts and None only,
+ * so a dtype is None, which means the same. */
+static void put_default(FILE *out, const param *p) {
+    fprintf(out, "=%s", strcmp(p->type->kind, "DTYPE") ? p->fallback : "None");
 }
 
 /* The parameters as Python writes them, from `first` on. */
@@ -239,16 +254,18 @@ static void put_python(FILE *out, const signature *s, int first, bool annotated)
         starred |= rest;
         if (annotated) {
             fprintf(out, ": %s", p->type->stub);
-            if (!strcmp(p->fallback, "None") && !strstr(p->type->stub, "None"))
-                fputs(" | None", out);
+            bool may_be_none =
+                !strcmp(p->fallback, "None") || (p->fallback[0] && !strcmp(p->type->kind, "DTYPE"));
+            if (may_be_none && !strstr(p->type->stub, "None")) fputs(" | None", out);
+            if (p->fallback[0]) fputs(" = ...", out);
+        } else if (p->fallback[0]) {
+            put_default(out, p);
         }
-        if (p->fallback[0]) fprintf(out, annotated ? " = ..." : "=%s", p->fallback);
         any = true;
         if (i + 1 == s->positional_only) fputs(", /", out);
     }
-    if (s->positional < s->count || starred || s->positional == s->count)
-        fprintf(out, "%s%s", any ? ", " : "", starred ? "" : "*, ");
-    fputs(annotated ? "stream: StreamOrDevice = ..." : "stream=None", out);
+    fprintf(out, "%s%s", any ? ", " : "", starred || !s->starred ? "" : "*, ");
+    fputs(annotated ? "stream: _StreamOrDevice = ..." : "stream=None", out);
 }
 
 static void put_entry(FILE *out, const char *name, const function *f, bool is_method) {
@@ -257,8 +274,9 @@ static void put_entry(FILE *out, const char *name, const function *f, bool is_me
             "    {\"%s\", (PyCFunction)(void (*)(void))%s_%s, METH_FASTCALL | METH_KEYWORDS,\n"
             "     \"%s(",
             name, is_method ? "method" : f->module, f->name, name);
+    if (is_method) fputs("$self, ", out);
     put_python(out, &s, is_method, false);
-    fprintf(out, ") -> %s\\n\\n%s.\"},\n", result_type(f), doc_of(f));
+    fprintf(out, ")\\n--\\n\\n%s.\"},\n", doc_of(f));
 }
 
 static void put_table(FILE *out, const char *module) {
@@ -293,22 +311,41 @@ static void write_sources(FILE *out) {
 
 /* ---- stubs ---- */
 
-static void put_stub(FILE *out, const char *name, const function *f, bool is_method) {
+/* One array gives one, more give a list. */
+static void put_few(FILE *out, const char *name) {
+    static const char *const forms[] = {"a: _ArrayLike, /, *, ",
+                                        "a: _ArrayLike, b: _ArrayLike, /, *more: _ArrayLike, "};
+    for (int i = 0; i < 2; i++)
+        fprintf(out, "@overload\ndef %s(%sstream: _StreamOrDevice = ...) -> %s: ...\n", name,
+                forms[i], i ? "list[array]" : "array");
+}
+
+/* One definition. Static methods of a class stand for the functions of a namespace. */
+static void put_stub(FILE *out, const char *name, const function *f, bool is_method,
+                     bool is_namespace) {
     signature s = parse_signature(f);
-    fprintf(out, "%sdef %s(%s", is_method ? "    " : "", name, is_method ? "self, " : "");
+    const char *indent = is_method || is_namespace ? "    " : "";
     if (is_method && s.positional_only) s.positional_only = 0;
+    if (!strcmp(f->result, "FEW")) {
+        put_few(out, name);
+        return;
+    }
+    if (is_namespace) fprintf(out, "%s@staticmethod\n", indent);
+    fprintf(out, "%sdef %s(%s", indent, name, is_method ? "self, " : "");
     put_python(out, &s, is_method, true);
     fprintf(out, ") -> %s: ...\n", result_type(f));
 }
 
 static void put_stubs(FILE *out, const char *module) {
-    bool is_method = !strcmp(module, "array");
+    bool is_method = !strcmp(module, "array"), is_namespace = !is_method && strcmp(module, "core");
+    if (is_namespace) fprintf(out, "class _%s:\n", module);
     for (size_t i = 0; i < COUNT(functions); i++)
         if (!strcmp(functions[i].module, module))
-            put_stub(out, functions[i].name, &functions[i], false);
+            put_stub(out, functions[i].name, &functions[i], false, is_namespace);
     for (size_t i = 0; i < COUNT(aliases); i++)
         if (!strcmp(aliases[i].module, module))
-            put_stub(out, aliases[i].name, find_function(module, aliases[i].target), is_method);
+            put_stub(out, aliases[i].name, find_function(module, aliases[i].target), is_method,
+                     is_namespace);
 }
 
 static void write_stubs(FILE *out, const char *template) {

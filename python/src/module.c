@@ -52,26 +52,46 @@ static bool add_methods(tkpy_state *state) {
     return true;
 }
 
-/* A dictionary of functions bound to this module, for the submodule that shows them. */
-static bool add_namespace(PyObject *module, const char *name, PyMethodDef *table) {
-    char full[64];
-    PyOS_snprintf(full, sizeof full, "tiki.%s", name);
-    PyObject *functions = PyDict_New(), *module_name = PyUnicode_FromString(full);
-    bool ok = functions && module_name;
+/* A dictionary of functions bound to this module. */
+static PyObject *functions_of(PyObject *module, const char *full_name, PyMethodDef *table) {
+    PyObject *functions = PyDict_New(), *name = PyUnicode_FromString(full_name);
+    bool ok = functions && name;
     for (PyMethodDef *def = table; ok && def->ml_name; def++) {
-        PyObject *function = PyCFunction_NewEx(def, module, module_name);
+        PyObject *function = PyCFunction_NewEx(def, module, name);
         ok = function && PyDict_SetItemString(functions, def->ml_name, function) == 0;
         Py_XDECREF(function);
     }
-    ok = ok && PyModule_AddObjectRef(module, name, functions) == 0;
+    Py_XDECREF(name);
+    if (!ok) Py_CLEAR(functions);
+    return functions;
+}
+
+/* The functions under a name of this module, for the submodule that shows them. */
+static bool add_table(PyObject *module, const char *name, PyMethodDef *table) {
+    char full_name[64];
+    PyOS_snprintf(full_name, sizeof full_name, "tiki.%s", name + 1);
+    PyObject *functions = functions_of(module, full_name, table);
+    bool ok = functions && PyModule_AddObjectRef(module, name, functions) == 0;
     Py_XDECREF(functions);
-    Py_XDECREF(module_name);
+    return ok;
+}
+
+/* The same with attributes in the place of keys, which is what type checkers can follow. */
+static bool add_namespace(PyObject *module, const char *name, PyMethodDef *table) {
+    char full_name[64];
+    PyOS_snprintf(full_name, sizeof full_name, "tiki.%s", name + 1);
+    PyObject *functions = functions_of(module, full_name, table);
+    PyObject *space = functions ? PyModule_New(full_name) : NULL;
+    bool ok = space && PyDict_Update(PyModule_GetDict(space), functions) == 0 &&
+              PyModule_AddObjectRef(module, name, space) == 0;
+    Py_XDECREF(functions);
+    Py_XDECREF(space);
     return ok;
 }
 
 static PyMethodDef module_functions[] = {
     {"from_dlpack", (PyCFunction)(void (*)(void))tkpy_from_dlpack, METH_VARARGS | METH_KEYWORDS,
-     "from_dlpack(x, /, *, device=None, copy=None) -> array\n\n"
+     "from_dlpack(x, /, *, device=None, copy=None)\n--\n\n"
      "An array of the memory of an object with __dlpack__."},
     {NULL, NULL, 0, NULL}};
 
@@ -85,9 +105,9 @@ static bool add_functions(PyObject *module) {
            PyModule_AddFunctions(module, tkpy_optimizer_functions) == 0 &&
            add_namespace(module, "_random", tkpy_random_functions) &&
            add_namespace(module, "_fast", tkpy_fast_functions) &&
-           add_namespace(module, "_layout", tkpy_layout_functions) &&
+           add_table(module, "_layout", tkpy_layout_functions) &&
            add_namespace(module, "_fft", tkpy_fft_functions) &&
-           add_namespace(module, "_kernel", tkpy_kernel_functions) &&
+           add_table(module, "_kernel", tkpy_kernel_functions) &&
            add_namespace(module, "_linalg", tkpy_linalg_functions) &&
            add_namespace(module, "_nn", tkpy_nn_functions);
 }

@@ -382,9 +382,9 @@ static PyObject *async_eval_trees(PyObject *module, PyObject *args) {
 
 PyMethodDef tkpy_transform_functions[] = {
     {"eval", eval_trees, METH_VARARGS,
-     "eval(*args)\n\nCompute all arrays in trees of lists, tuples and dictionaries."},
+     "eval(*args)\n--\n\nCompute all arrays in trees of lists, tuples and dictionaries."},
     {"async_eval", async_eval_trees, METH_VARARGS,
-     "async_eval(*args)\n\nStart computing all arrays in trees, without waiting."},
+     "async_eval(*args)\n--\n\nStart computing all arrays in trees, without waiting."},
     {"_value_and_grad", value_and_grad, METH_VARARGS, NULL},
     {"_vjp", vjp, METH_VARARGS, NULL},
     {"_jvp", jvp, METH_VARARGS, NULL},

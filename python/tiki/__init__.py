@@ -4,93 +4,96 @@ The names follow MLX's `mlx.core`: code written for it runs with the import chan
 """
 
 import atexit as _atexit
+from typing import Any as _Any
 
 from tiki import _core
 from tiki._core import *  # noqa: F403
-from tiki._core import (
-    AxisError,
-    DtypeError,
-    FileError,
-    array,
-    float32,
-)
+from tiki._core import array
 from tiki._device import (
-    Device,
-    DeviceType,
-    Stream,
-    StreamContext,
-    ThreadLocalStream,
-    clear_cache,
-    clear_streams,
-    cpu,
-    default_device,
-    default_stream,
-    device_count,
-    device_info,
-    get_active_memory,
-    get_cache_memory,
-    get_memory_limit,
-    get_peak_memory,
-    gpu,
-    is_available,
-    new_stream,
-    new_thread_local_stream,
-    new_thread_unsafe_stream,
-    reset_peak_memory,
-    set_cache_limit,
-    set_default_device,
-    set_default_stream,
-    set_memory_limit,
-    set_wired_limit,
-    stream,
-    synchronize,
+    Device as Device,
+    DeviceType as DeviceType,
+    Stream as Stream,
+    StreamContext as StreamContext,
+    ThreadLocalStream as ThreadLocalStream,
+    clear_cache as clear_cache,
+    clear_streams as clear_streams,
+    cpu as cpu,
+    default_device as default_device,
+    default_stream as default_stream,
+    device_count as device_count,
+    device_info as device_info,
+    get_active_memory as get_active_memory,
+    get_cache_memory as get_cache_memory,
+    get_memory_limit as get_memory_limit,
+    get_peak_memory as get_peak_memory,
+    gpu as gpu,
+    is_available as is_available,
+    new_stream as new_stream,
+    new_thread_local_stream as new_thread_local_stream,
+    new_thread_unsafe_stream as new_thread_unsafe_stream,
+    reset_peak_memory as reset_peak_memory,
+    set_cache_limit as set_cache_limit,
+    set_default_device as set_default_device,
+    set_default_stream as set_default_stream,
+    set_memory_limit as set_memory_limit,
+    set_wired_limit as set_wired_limit,
+    stream as stream,
+    synchronize as synchronize,
 )
 from tiki._dtypes import (
-    DtypeCategory,
-    can_cast,
-    complexfloating,
-    finfo,
-    floating,
-    generic,
-    iinfo,
-    inexact,
-    integer,
-    isdtype,
-    issubdtype,
-    number,
-    result_type,
-    signedinteger,
-    unsignedinteger,
+    DtypeCategory as DtypeCategory,
+    can_cast as can_cast,
+    complexfloating as complexfloating,
+    finfo as finfo,
+    floating as floating,
+    generic as generic,
+    iinfo as iinfo,
+    inexact as inexact,
+    integer as integer,
+    isdtype as isdtype,
+    issubdtype as issubdtype,
+    number as number,
+    result_type as result_type,
+    signedinteger as signedinteger,
+    unsignedinteger as unsignedinteger,
 )
-from tiki._files import load, save, save_safetensors, savez, savez_compressed
+from tiki._files import (
+    load as load,
+    save as save,
+    save_safetensors as save_safetensors,
+    savez as savez,
+    savez_compressed as savez_compressed,
+)
 from tiki._functions import (
-    ArrayLike,
-    asarray,
-    broadcast_shapes,
-    depends,
-    einsum_path,
-    get_array_buffer_size,
+    ArrayLike as ArrayLike,
+    asarray as asarray,
+    broadcast_shapes as broadcast_shapes,
+    depends as depends,
+    einsum_path as einsum_path,
+    get_array_buffer_size as get_array_buffer_size,
 )
-from tiki._printing import PrintOptions, get_printoptions, printoptions, set_printoptions
+from tiki._printing import (
+    PrintOptions as PrintOptions,
+    get_printoptions as get_printoptions,
+    printoptions as printoptions,
+    set_printoptions as set_printoptions,
+)
 from tiki._transforms import (
-    checkpoint,
-    compile,
-    custom_function,
-    disable_compile,
-    enable_compile,
-    grad,
-    jvp,
-    value_and_grad,
-    vjp,
-    vmap,
+    checkpoint as checkpoint,
+    compile as compile,
+    custom_function as custom_function,
+    disable_compile as disable_compile,
+    enable_compile as enable_compile,
+    grad as grad,
+    jvp as jvp,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
+    vmap as vmap,
 )
-from tiki import cuda, fast, fft, linalg, metal, random
-from tiki._version import __version__
+from tiki import cuda as cuda, fast as fast, fft as fft, linalg as linalg, metal as metal, random as random
+from tiki._version import __version__ as __version__
 
-Dtype = type(float32)
-ArrayAt = _core.ArrayAt
 matrix_norm = linalg.norm
-ArrayIterator = _core.ArrayIterator
 newaxis = None
 pi = 3.141592653589793
 e = 2.718281828459045
@@ -99,22 +102,21 @@ inf = float("inf")
 nan = float("nan")
 
 
-
-def as_layout(a, layout):
+def as_layout(a: array, layout: _Any) -> array:
     """The elements of `a` through a layout: see tiki.layout.as_layout."""
     from tiki import layout as algebra  # only those who use layouts pay for importing them
 
     return algebra.as_layout(a, layout)
 
 
-def _layout_of(a):
+def _layout_of(a: array) -> _Any:
     """The layout of the array's memory, in elements (evaluates it)."""
     from tiki import layout as algebra
 
     return algebra.layout_of(a)
 
 
-array.layout = property(_layout_of)
-array.as_layout = as_layout
+setattr(array, "layout", property(_layout_of))
+setattr(array, "as_layout", as_layout)
 
 _atexit.register(_core._finish)

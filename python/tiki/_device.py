@@ -1,6 +1,7 @@
 """Devices, streams and memory counters. There is one device, the CPU."""
 
 import enum
+from typing import Any, Protocol
 
 from tiki import _core
 
@@ -14,7 +15,7 @@ class DeviceType(enum.Enum):
     def __repr__(self) -> str:
         return f"DeviceType.{self.name}"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, Device):
             return self is other.type
         return self is other
@@ -33,14 +34,14 @@ gpu = DeviceType.gpu
 class Device:
     """A device: a kind and a number."""
 
-    def __init__(self, type: DeviceType, index: int = 0):
+    def __init__(self, type: DeviceType, index: int = 0) -> None:
         self.type = type
         self.index = index
 
     def __repr__(self) -> str:
         return f"Device({self.type.name}, {self.index})"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, DeviceType):
             return self.type is other
         if not isinstance(other, Device):
@@ -63,14 +64,14 @@ _the_cpu = Device(cpu)
 class Stream:
     """An order of work on a device. Made by `new_stream`."""
 
-    def __init__(self, device: Device, index: int):
+    def __init__(self, device: Device, index: int) -> None:
         self.device = device
         self.index = index
 
     def __repr__(self) -> str:
         return f"Stream({self.device!r}, {self.index})"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, Stream):
             return NotImplemented
         return self.index == other.index
@@ -86,34 +87,41 @@ class Stream:
 class ThreadLocalStream(Stream):
     """A stream of each thread that uses it."""
 
-    def __init__(self, device: Device):
+    def __init__(self, device: Device) -> None:
         import threading
 
         self.device = device
         self._local = threading.local()
 
     @property
-    def index(self) -> int:
+    def index(self) -> int:  # type: ignore[override]
         if not hasattr(self._local, "index"):
             self._local.index = _core._new_stream()
         return self._local.index
 
 
+class _Streamed(Protocol):
+    """What names a stream: a Stream, Device or DeviceType."""
+
+    @property
+    def _stream(self) -> int: ...
+
+
 class StreamContext:
     """Makes a stream or device the default inside a `with` block."""
 
-    def __init__(self, s):
+    def __init__(self, s: _Streamed) -> None:
         self._target = s._stream
 
-    def __enter__(self):
+    def __enter__(self) -> "StreamContext":
         self._before = _core._use_stream(self._target)
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         _core._use_stream(self._before)
 
 
-def stream(s) -> StreamContext:
+def stream(s: _Streamed) -> StreamContext:
     """A context manager: ops inside run on a stream or device."""
     return StreamContext(s)
 
@@ -123,12 +131,12 @@ def default_device() -> Device:
     return _the_cpu
 
 
-def set_default_device(device) -> None:
+def set_default_device(device: _Streamed) -> None:
     """Choose the default device; only the CPU exists."""
     device._stream
 
 
-def default_stream(device=cpu) -> Stream:
+def default_stream(device: _Streamed = cpu) -> Stream:
     """The stream that ops run on when none is named."""
     device._stream
     current = _core._use_stream(0)
@@ -141,18 +149,18 @@ def set_default_stream(stream: Stream) -> None:
     _core._use_stream(stream._stream)
 
 
-def new_stream(device=cpu) -> Stream:
+def new_stream(device: _Streamed = cpu) -> Stream:
     """A new stream of a device."""
     device._stream
     return Stream(_the_cpu, _core._new_stream())
 
 
-def new_thread_unsafe_stream(device=cpu) -> Stream:
+def new_thread_unsafe_stream(device: _Streamed = cpu) -> Stream:
     """A new stream; streams may be used from any thread."""
     return new_stream(device)
 
 
-def new_thread_local_stream(device=cpu) -> ThreadLocalStream:
+def new_thread_local_stream(device: _Streamed = cpu) -> ThreadLocalStream:
     """A stream that is another one in each thread."""
     device._stream
     return ThreadLocalStream(_the_cpu)
@@ -163,14 +171,14 @@ def clear_streams() -> None:
     _core._synchronize()
 
 
-def synchronize(stream=None) -> None:
+def synchronize(stream: _Streamed | None = None) -> None:
     """Wait for everything that was started."""
     if stream is not None:
         stream._stream
     _core._synchronize()
 
 
-def is_available(device) -> bool:
+def is_available(device: Device | DeviceType) -> bool:
     """Whether a device exists."""
     return device == cpu
 
@@ -180,7 +188,7 @@ def device_count(device_type: DeviceType) -> int:
     return 1 if device_type is cpu else 0
 
 
-def device_info(d=None) -> dict:
+def device_info(d: _Streamed | None = None) -> dict[str, Any]:
     """What is known about a device."""
     import platform
 

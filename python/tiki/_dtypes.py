@@ -1,6 +1,7 @@
 """Categories of dtypes, their limits, and questions about them."""
 
 import enum
+from typing import Any
 
 from tiki import _core
 
@@ -47,7 +48,7 @@ _parents = {
 }
 
 
-def issubdtype(arg1, arg2) -> bool:
+def issubdtype(arg1: _core.Dtype | DtypeCategory, arg2: _core.Dtype | DtypeCategory) -> bool:
     """Whether a dtype or category is one of, or inside of, another."""
     if arg1 is arg2 or arg1 == arg2:
         return True
@@ -58,11 +59,11 @@ def issubdtype(arg1, arg2) -> bool:
     return arg2.name in _kinds[arg1.kind]
 
 
-def _dtype_of(value):
+def _dtype_of(value: _core.array | _core.Dtype) -> _core.Dtype:
     return value.dtype if isinstance(value, _core.array) else value
 
 
-def result_type(*arrays_and_dtypes):
+def result_type(*arrays_and_dtypes: _core.array | _core.Dtype) -> _core.Dtype:
     """The dtype of an operation on all of them."""
     if not arrays_and_dtypes:
         raise ValueError("result_type: no arrays or dtypes were given")
@@ -72,7 +73,7 @@ def result_type(*arrays_and_dtypes):
     return result
 
 
-def can_cast(from_, to) -> bool:
+def can_cast(from_: _core.array | _core.Dtype, to: _core.Dtype) -> bool:
     """Whether promotion with `to` gives `to`."""
     return _dtype_of(from_)._promote(to) == to
 
@@ -88,7 +89,7 @@ _array_api_kinds = {
 }
 
 
-def isdtype(dtype, kind) -> bool:
+def isdtype(dtype: _core.Dtype, kind: Any) -> bool:
     """Whether a dtype is of a kind, by the array API standard's names."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
@@ -112,7 +113,7 @@ _float_limits = {
 class finfo:
     """Limits of a floating dtype."""
 
-    def __init__(self, arg):
+    def __init__(self, arg: _core.Dtype) -> None:
         if arg.name not in _float_limits:
             raise ValueError(f"finfo: {arg!r} is no floating dtype")
         self.dtype = _core.float32 if arg.name == "complex64" else arg
@@ -126,7 +127,7 @@ class finfo:
 class iinfo:
     """Limits of an integer dtype."""
 
-    def __init__(self, arg):
+    def __init__(self, arg: _core.Dtype) -> None:
         if arg.kind not in ("signed", "unsigned"):
             raise ValueError(f"iinfo: {arg!r} is no integer dtype")
         self.dtype = arg

@@ -1,13 +1,17 @@
 """Loading and saving: npy, npz, safetensors. The formats themselves are in C."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Callable
+from typing import Any
 
 from tiki import _core
 
 _EXTENSIONS = {"npy": ".npy", "npz": ".npz", "safetensors": ".safetensors"}
 
 
-def _format_of(name: str, format) -> str:
+def _format_of(name: str, format: str | None) -> str:
     if format is None:
         format = os.path.splitext(name)[1][1:]
     if format not in _EXTENSIONS:
@@ -15,7 +19,9 @@ def _format_of(name: str, format) -> str:
     return format
 
 
-def load(file, /, format=None, return_metadata: bool = False, *, stream=None):
+def load(
+    file: Any, /, format: str | None = None, return_metadata: bool = False, *, stream: _core._StreamOrDevice = None
+) -> Any:
     """Load an array (npy), or a dictionary of them (npz, safetensors)."""
     if hasattr(file, "read"):
         data = file.read()
@@ -27,11 +33,13 @@ def load(file, /, format=None, return_metadata: bool = False, *, stream=None):
             format = "npz"
         elif format is None:
             format = "safetensors"
-        arguments = (name, data)
+        arguments: tuple[Any, ...] = (name, data)
     else:
         name = os.fspath(file)
         arguments = (name,)
     format = _format_of(name, format)
+    result: Any
+    metadata: dict[str, str]
     if format == "npy":
         result, metadata = _core._load_npy(*arguments), {}
     elif format == "npz":
@@ -41,7 +49,7 @@ def load(file, /, format=None, return_metadata: bool = False, *, stream=None):
     return (result, metadata) if return_metadata else result
 
 
-def _write(file, extension: str, write) -> None:
+def _write(file: Any, extension: str, write: Callable[[str], None]) -> None:
     """Call `write` with a path; a file object gets the bytes of a temporary file."""
     if not hasattr(file, "write"):
         path = os.fspath(file)
@@ -56,12 +64,12 @@ def _write(file, extension: str, write) -> None:
             file.write(made.read())
 
 
-def save(file, arr) -> None:
+def save(file: Any, arr: _core._ArrayLike) -> None:
     """Save an array as npy."""
     _write(file, ".npy", lambda path: _core._save_npy(path, arr))
 
 
-def _save_archive(file, format: str, args, kwargs) -> None:
+def _save_archive(file: Any, format: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     arrays = dict(kwargs)
     for i, value in enumerate(args):
         if f"arr_{i}" in arrays:
@@ -70,16 +78,16 @@ def _save_archive(file, format: str, args, kwargs) -> None:
     _write(file, ".npz", lambda path: _core._save_tree(path, arrays, format, None))
 
 
-def savez(file, *args, **kwargs) -> None:
+def savez(file: Any, *args: _core._ArrayLike, **kwargs: _core._ArrayLike) -> None:
     """Save arrays as npz, under their names or arr_0, arr_1, ..."""
     _save_archive(file, "npz", args, kwargs)
 
 
-def savez_compressed(file, *args, **kwargs) -> None:
+def savez_compressed(file: Any, *args: _core._ArrayLike, **kwargs: _core._ArrayLike) -> None:
     """Save arrays as compressed npz."""
     _save_archive(file, "npz compressed", args, kwargs)
 
 
-def save_safetensors(file, arrays, metadata=None) -> None:
+def save_safetensors(file: Any, arrays: dict[str, _core.array], metadata: dict[str, str] | None = None) -> None:
     """Save a dictionary of arrays as safetensors."""
     _write(file, ".safetensors", lambda path: _core._save_tree(path, dict(arrays), "safetensors", metadata))

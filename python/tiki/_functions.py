@@ -1,9 +1,12 @@
 """Functions of shapes and of things that are no arrays yet."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from tiki import _core
 
 
-def asarray(a, dtype=None, *, copy=None):
+def asarray(a: Any, dtype: _core.Dtype | None = None, *, copy: bool | None = None) -> _core.array:
     """An array from anything that can become one; `copy=False` raises where a copy is needed."""
     if isinstance(a, _core.array):
         result = a if dtype is None or a.dtype == dtype else a.astype(dtype)
@@ -17,9 +20,9 @@ def asarray(a, dtype=None, *, copy=None):
     return _core.array(a, dtype)
 
 
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that arrays of these shapes broadcast to."""
-    result = []
+    result: list[int] = []
     for shape in shapes:
         shape = list(shape)
         width = max(len(result), len(shape))
@@ -32,17 +35,17 @@ def broadcast_shapes(*shapes):
     return tuple(result)
 
 
-def einsum_path(subscripts: str, *operands):
+def einsum_path(subscripts: str, *operands: Any) -> tuple[list[tuple[int, ...]], str]:
     """The order in which einsum contracts: pairs from the left."""
     count = len(operands)
-    path = [(0, 1)] * max(count - 1, 1) if count > 1 else [(0,)]
+    path: list[tuple[int, ...]] = [(0, 1)] * max(count - 1, 1) if count > 1 else [(0,)]
     return path, f"{subscripts}: {count} operands, contracted from the left"
 
 
-def get_array_buffer_size(*args) -> int:
+def get_array_buffer_size(*args: Any) -> int:
     """Bytes of all arrays in trees of lists, tuples and dictionaries."""
 
-    def walk(tree) -> int:
+    def walk(tree: Any) -> int:
         if isinstance(tree, _core.array):
             return tree.nbytes
         if isinstance(tree, dict):

@@ -1,9 +1,11 @@
 """What the array type calls for NumPy and pickle. NumPy is imported by the first use only."""
 
+from typing import Any
+
 from tiki import _core
 
 
-def to_numpy(array, dtype=None, copy=None):
+def to_numpy(array: _core.array, dtype: Any = None, copy: bool | None = None) -> Any:
     """`array.__array__`: a read-only view where no copy is needed; bfloat16 by ml_dtypes."""
     import numpy as np
 
@@ -14,10 +16,8 @@ def to_numpy(array, dtype=None, copy=None):
             raise TypeError(
                 "NumPy has no bfloat16: install ml_dtypes, or cast with astype(tiki.float32)"
             ) from error
-        result = np.frombuffer(array.view(_core.uint16), np.uint16) if array.ndim == 0 else np.asarray(
-            memoryview(_core.view(array, _core.uint16))
-        )
-        result = result.reshape(array.shape).view(ml_dtypes.bfloat16)
+        bits = np.asarray(memoryview(_core.view(array, _core.uint16)))
+        result = bits.view(ml_dtypes.bfloat16)
     else:
         result = np.asarray(memoryview(array))
     if dtype is not None and result.dtype != dtype:
@@ -27,7 +27,7 @@ def to_numpy(array, dtype=None, copy=None):
     return result.copy() if copy else result
 
 
-def rebuild(data: bytes, shape, dtype: str):
+def rebuild(data: bytes, shape: tuple[int, ...], dtype: str) -> _core.array:
     """The array that `reduce` took apart."""
     bits = _core.array(memoryview(data)) if data else _core.zeros((0,), _core.uint8)
     target = _core.bool_ if dtype == "bool" else getattr(_core, dtype)
@@ -36,7 +36,7 @@ def rebuild(data: bytes, shape, dtype: str):
     return _core.view(bits, target).reshape(shape)
 
 
-def to_bytes(array) -> bytes:
+def to_bytes(array: _core.array) -> bytes:
     """`array.__bytes__`: the values in row-major order."""
     flat = _core.flatten(_core.contiguous(array))
     if flat.dtype == _core.bool_:

@@ -1,11 +1,16 @@
 """Transforms of functions: what remembers the arguments; the work is in C."""
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from tiki import _core
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
-def _positions(argnums, argnames):
+
+def _positions(argnums: Any, argnames: Any) -> tuple[list[int], list[str], bool]:
     """What to differentiate for, as a list of positions and names, and whether argnums is one number."""
     names = [argnames] if isinstance(argnames, str) else list(argnames)
     if argnums is None:
@@ -20,7 +25,7 @@ def _positions(argnums, argnames):
     return numbers, names, len(numbers) == 1
 
 
-def _arrange(gradients, numbers, names, single):
+def _arrange(gradients: list[Any], numbers: list[int], names: list[str], single: bool) -> Any:
     """As MLX gives them: one, a tuple, or a pair of those and a dictionary by name."""
     first = gradients[0] if single else tuple(gradients[: len(numbers)])
     if not names:
@@ -28,58 +33,66 @@ def _arrange(gradients, numbers, names, single):
     return (first if numbers else None), dict(zip(names, gradients[len(numbers) :]))
 
 
-def value_and_grad(fun, argnums=None, argnames=()):
+def value_and_grad(
+    fun: Callable[_P, _R], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()
+) -> Callable[_P, tuple[_R, Any]]:
     """A function that gives the value of `fun` and its gradient."""
     numbers, names, single = _positions(argnums, argnames)
-    traced = numbers + names
+    traced: list[int | str] = [*numbers, *names]
 
     @functools.wraps(fun)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> tuple[_R, Any]:
         value, gradients = _core._value_and_grad(fun, traced, args, kwargs or None)
         return value, _arrange(gradients, numbers, names, single)
 
     return wrapped
 
 
-def grad(fun, argnums=None, argnames=()):
+def grad(
+    fun: Callable[_P, _R], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = ()
+) -> Callable[_P, Any]:
     """A function that gives the gradient of `fun`."""
     both = value_and_grad(fun, argnums, argnames)
 
     @functools.wraps(fun)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> Any:
         return both(*args, **kwargs)[1]
 
     return wrapped
 
 
-def vjp(fun, primals, cotangents):
+def vjp(
+    fun: Callable[..., Any], primals: Sequence[_core.array], cotangents: Sequence[_core.array]
+) -> tuple[list[_core.array], list[_core.array]]:
     """Values of `fun`, and products of cotangents with its Jacobian transposed."""
     return _core._vjp(fun, tuple(primals), list(cotangents))
 
 
-def jvp(fun, primals, tangents):
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[_core.array], tangents: Sequence[_core.array]
+) -> tuple[list[_core.array], list[_core.array]]:
     """Values of `fun`, and products of its Jacobian with tangents."""
     return _core._jvp(fun, tuple(primals), list(tangents))
 
 
-def vmap(fun, in_axes=0, out_axes=0):
+def vmap(fun: Callable[..., _R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., _R]:
     """A function over a batch: `fun` for every element along axes of its arguments."""
 
     if isinstance(in_axes, dict):
         in_axes = (in_axes,)
 
     @functools.wraps(fun)
-    def wrapped(*args):
+    def wrapped(*args: Any) -> Any:
         return _core._vmap(fun, in_axes, out_axes, args)
 
     return wrapped
 
 
-def checkpoint(fun):
+def checkpoint(fun: Callable[_P, _R]) -> Callable[_P, _R]:
     """`fun`, with its intermediate values computed again for the gradient instead of kept."""
 
     @functools.wraps(fun)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         return _core._checkpoint(fun, args, kwargs or None)
 
     return wrapped
@@ -92,25 +105,27 @@ class custom_function:
     decorators; what is not given is derived from the function.
     """
 
-    def __init__(self, f):
+    def __init__(self, f: Callable[..., Any]) -> None:
         self._function = f
-        self._vjp = self._jvp = self._vmap = None
+        self._vjp: Callable[..., Any] | None = None
+        self._jvp: Callable[..., Any] | None = None
+        self._vmap: Callable[..., Any] | None = None
         functools.update_wrapper(self, f)
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         return _core._custom(self._function, self._vjp, self._jvp, self._vmap, args)
 
-    def vjp(self, f):
+    def vjp(self, f: Callable[..., Any]) -> "custom_function":
         """Set the reverse rule."""
         self._vjp = f
         return self
 
-    def jvp(self, f):
+    def jvp(self, f: Callable[..., Any]) -> "custom_function":
         """Set the forward rule."""
         self._jvp = f
         return self
 
-    def vmap(self, f):
+    def vmap(self, f: Callable[..., Any]) -> "custom_function":
         """Set the batching rule."""
         self._vmap = f
         return self
@@ -131,7 +146,9 @@ def enable_compile() -> None:
     _compile_is_on = True
 
 
-def compile(fun, inputs=None, outputs=None, shapeless: bool = False):
+def compile(
+    fun: Callable[_P, _R], inputs: Any = None, outputs: Any = None, shapeless: bool = False
+) -> Callable[_P, _R]:
     """`fun`, recorded once for each form of its arguments and then replayed.
 
     `inputs` and `outputs` are trees of lists and dictionaries that the function reads and changes.
@@ -140,7 +157,7 @@ def compile(fun, inputs=None, outputs=None, shapeless: bool = False):
     recorded = _core._Compiled(fun, inputs, outputs)
 
     @functools.wraps(fun)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         return recorded(*args, **kwargs) if _compile_is_on else fun(*args, **kwargs)
 
     return wrapped

@@ -17,12 +17,18 @@ that names the failed condition. In a notebook a layout shows itself as a pictur
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tiki import _core
 from tiki import array as _array
 
 _calls = _core._layout
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """The operations, which are made from their table below."""
+
 
 _PLAIN = re.compile(r"[-0-9(), ]+\Z")
 
@@ -74,6 +80,7 @@ class _Value:
     """A value in its canonical notation."""
 
     __slots__ = ("_text",)
+    _text: str
     _kind = ""
 
     def __init__(self, notation: Any) -> None:

@@ -4,25 +4,25 @@ from itertools import zip_longest
 from typing import Any, Callable
 
 
-def _same_type(tree, children):
+def _same_type(tree: Any, children: list[Any]) -> Any:
     """A list, tuple or named tuple of the type of `tree`."""
     return type(tree)(*children) if hasattr(tree, "_fields") else type(tree)(children)
 
 
-def tree_map(fn: Callable, tree: Any, *rest: Any, is_leaf: Callable | None = None) -> Any:
+def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[..., Any] | None = None) -> Any:
     """The tree with `fn` applied to each leaf, and to what `rest` have in the same place."""
     return tree_map_with_path(lambda _, *leaves: fn(*leaves), tree, *rest, is_leaf=is_leaf)
 
 
 def tree_map_with_path(
-    fn: Callable, tree: Any, *rest: Any, is_leaf: Callable | None = None, path: Any = None
+    fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[..., Any] | None = None, path: Any = None
 ) -> Any:
     """As `tree_map`; `fn` gets the leaf's dotted name first."""
     is_container = isinstance(tree, (list, tuple, dict))
     if not is_container or (is_leaf is not None and is_leaf(tree)):
         return fn(path, tree, *rest)
 
-    def below(key, child):
+    def below(key: Any, child: Any) -> Any:
         name = f"{path}.{key}" if path else str(key)
         return tree_map_with_path(fn, child, *(other[key] for other in rest), is_leaf=is_leaf, path=name)
 
@@ -31,7 +31,7 @@ def tree_map_with_path(
     return _same_type(tree, [below(i, child) for i, child in enumerate(tree)])
 
 
-def tree_flatten(tree: Any, prefix: str = "", is_leaf: Callable | None = None, destination: Any = None) -> Any:
+def tree_flatten(tree: Any, prefix: str = "", is_leaf: Callable[..., Any] | None = None, destination: Any = None) -> Any:
     """Pairs of dotted names and leaves, added to `destination` (a list, or a dictionary)."""
     if destination is None:
         destination = []
@@ -49,7 +49,7 @@ def tree_flatten(tree: Any, prefix: str = "", is_leaf: Callable | None = None, d
     return destination
 
 
-def _as_indices(keys) -> dict | None:
+def _as_indices(keys: Any) -> dict[int, Any] | None:
     """Keys by the numbers they are, or None where they are no distinct numbers."""
     try:
         numbers = {int(key): key for key in keys}
@@ -63,21 +63,21 @@ def tree_unflatten(tree: Any) -> Any:
     items = list(tree.items() if isinstance(tree, dict) else tree)
     if len(items) == 1 and items[0][0] == "":
         return items[0][1]
-    groups: dict[str, list] = {}
+    groups: dict[str, list[Any]] = {}
     for name, value in items:
         first, _, remainder = name.partition(".")
         groups.setdefault(first, []).append((remainder, value))
     numbers = _as_indices(groups)
     if numbers is None:
         return {key: tree_unflatten(group) for key, group in groups.items()}
-    result: list = []
+    result: list[Any] = []
     for number in sorted(numbers):
         result.extend({} for _ in range(number - len(result)))
         result.append(tree_unflatten(groups[numbers[number]]))
     return result
 
 
-def tree_reduce(fn: Callable, tree: Any, initializer: Any = None, is_leaf: Callable | None = None) -> Any:
+def tree_reduce(fn: Callable[..., Any], tree: Any, initializer: Any = None, is_leaf: Callable[..., Any] | None = None) -> Any:
     """Leaves combined one after the other by `fn(so_far, leaf)`."""
     result = initializer
     for _, leaf in tree_flatten(tree, is_leaf=is_leaf):
@@ -85,11 +85,11 @@ def tree_reduce(fn: Callable, tree: Any, initializer: Any = None, is_leaf: Calla
     return result
 
 
-def _is_nothing(tree) -> bool:
+def _is_nothing(tree: Any) -> bool:
     return tree is None or (isinstance(tree, (dict, list, tuple)) and not tree)
 
 
-def tree_merge(tree_a: Any, tree_b: Any, merge_fn: Callable | None = None) -> Any:
+def tree_merge(tree_a: Any, tree_b: Any, merge_fn: Callable[..., Any] | None = None) -> Any:
     """One tree with the leaves of both; where both have one, `merge_fn` makes one of them."""
     if _is_nothing(tree_a) and _is_nothing(tree_b) and tree_a is not None and tree_b is not None:
         if type(tree_a) is not type(tree_b):

@@ -1,42 +1,44 @@
 """Activations: functions of the C library, and modules that call them."""
 
+from collections.abc import Callable
+
 import tiki as tk
 from tiki import _core
 from tiki.nn.module import Module
 
-sigmoid = _core._nn["sigmoid"]
-relu = _core._nn["relu"]
-relu2 = _core._nn["relu2"]
-relu6 = _core._nn["relu6"]
-leaky_relu = _core._nn["leaky_relu"]
-log_softmax = _core._nn["log_softmax"]
-elu = _core._nn["elu"]
-softmax = _core._nn["softmax"]
-softplus = _core._nn["softplus"]
-softsign = _core._nn["softsign"]
-softshrink = _core._nn["softshrink"]
-celu = _core._nn["celu"]
-silu = _core._nn["silu"]
-log_sigmoid = _core._nn["log_sigmoid"]
-gelu = _core._nn["gelu"]
-gelu_approx = _core._nn["gelu_approx"]
-gelu_fast_approx = _core._nn["gelu_fast_approx"]
-glu = _core._nn["glu"]
-step = _core._nn["step"]
-selu = _core._nn["selu"]
-prelu = _core._nn["prelu"]
-mish = _core._nn["mish"]
-hardswish = _core._nn["hardswish"]
-hard_tanh = _core._nn["hard_tanh"]
-hard_shrink = _core._nn["hard_shrink"]
-softmin = _core._nn["softmin"]
-tanh = _core._nn["tanh"]
+sigmoid = _core._nn.sigmoid
+relu = _core._nn.relu
+relu2 = _core._nn.relu2
+relu6 = _core._nn.relu6
+leaky_relu = _core._nn.leaky_relu
+log_softmax = _core._nn.log_softmax
+elu = _core._nn.elu
+softmax = _core._nn.softmax
+softplus = _core._nn.softplus
+softsign = _core._nn.softsign
+softshrink = _core._nn.softshrink
+celu = _core._nn.celu
+silu = _core._nn.silu
+log_sigmoid = _core._nn.log_sigmoid
+gelu = _core._nn.gelu
+gelu_approx = _core._nn.gelu_approx
+gelu_fast_approx = _core._nn.gelu_fast_approx
+glu = _core._nn.glu
+step = _core._nn.step
+selu = _core._nn.selu
+prelu = _core._nn.prelu
+mish = _core._nn.mish
+hardswish = _core._nn.hardswish
+hard_tanh = _core._nn.hard_tanh
+hard_shrink = _core._nn.hard_shrink
+softmin = _core._nn.softmin
+tanh = _core._nn.tanh
 
 
 class _Activation(Module):
     """A module without parameters: `_function` of its input."""
 
-    _function = None
+    _function: Callable[..., tk.array]
 
     def __call__(self, x: tk.array) -> tk.array:
         return type(self)._function(x)
@@ -141,7 +143,7 @@ class HardTanh(_Activation):
 class GLU(Module):
     """See `glu`."""
 
-    def __init__(self, axis: int = -1):
+    def __init__(self, axis: int = -1) -> None:
         super().__init__()
         self.axis = axis
 
@@ -152,7 +154,7 @@ class GLU(Module):
 class LeakyReLU(Module):
     """See `leaky_relu`."""
 
-    def __init__(self, negative_slope: float = 0.01):
+    def __init__(self, negative_slope: float = 0.01) -> None:
         super().__init__()
         self._negative_slope = negative_slope
 
@@ -163,7 +165,7 @@ class LeakyReLU(Module):
 class ELU(Module):
     """See `elu`."""
 
-    def __init__(self, alpha: float = 1.0):
+    def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
         self._alpha = alpha
 
@@ -174,7 +176,7 @@ class ELU(Module):
 class CELU(Module):
     """See `celu`."""
 
-    def __init__(self, alpha: float = 1.0):
+    def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
         self._alpha = alpha
 
@@ -185,7 +187,7 @@ class CELU(Module):
 class Softshrink(Module):
     """See `softshrink`."""
 
-    def __init__(self, lambd: float = 0.5):
+    def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
@@ -196,7 +198,7 @@ class Softshrink(Module):
 class HardShrink(Module):
     """See `hard_shrink`."""
 
-    def __init__(self, lambd: float = 0.5):
+    def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
@@ -207,7 +209,7 @@ class HardShrink(Module):
 class Step(Module):
     """See `step`."""
 
-    def __init__(self, threshold: float = 0.0):
+    def __init__(self, threshold: float = 0.0) -> None:
         super().__init__()
         self.threshold = threshold
 
@@ -218,7 +220,7 @@ class Step(Module):
 class PReLU(Module):
     """See `prelu`; the slopes are parameters."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25):
+    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
         super().__init__()
         self.weight = tk.full((num_parameters,), init)
 
@@ -231,7 +233,7 @@ class GELU(Module):
 
     _functions = {"none": gelu, "precise": gelu_approx, "tanh": gelu_approx, "fast": gelu_fast_approx}
 
-    def __init__(self, approx: str = "none"):
+    def __init__(self, approx: str = "none") -> None:
         super().__init__()
         if approx not in self._functions:
             raise ValueError(f"approx is '{approx}', expected one of {', '.join(self._functions)}")

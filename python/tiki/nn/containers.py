@@ -8,7 +8,7 @@ from tiki.nn.module import Module
 class Sequential(Module):
     """Calls modules, or functions, one after the other."""
 
-    def __init__(self, *modules: Callable):
+    def __init__(self, *modules: Callable[..., Any]) -> None:
         super().__init__()
         self.layers = list(modules)
 

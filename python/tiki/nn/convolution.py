@@ -51,7 +51,7 @@ class Conv1d(_Convolution):
         dilation: int = 1,
         groups: int = 1,
         bias: bool = True,
-    ):
+    ) -> None:
         super().__init__()
         self._fill(in_channels, out_channels, kernel_size, groups, bias)
         self.padding = padding
@@ -72,13 +72,13 @@ class Conv2d(_Convolution):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int | tuple,
-        stride: int | tuple = 1,
-        padding: int | tuple = 0,
-        dilation: int | tuple = 1,
+        kernel_size: int | tuple[Any, ...],
+        stride: int | tuple[Any, ...] = 1,
+        padding: int | tuple[Any, ...] = 0,
+        dilation: int | tuple[Any, ...] = 1,
         groups: int = 1,
         bias: bool = True,
-    ):
+    ) -> None:
         super().__init__()
         self._fill(in_channels, out_channels, self._per_axis(kernel_size), groups, bias)
         self.padding = self._per_axis(padding)
@@ -99,12 +99,12 @@ class Conv3d(_Convolution):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int | tuple,
-        stride: int | tuple = 1,
-        padding: int | tuple = 0,
-        dilation: int | tuple = 1,
+        kernel_size: int | tuple[Any, ...],
+        stride: int | tuple[Any, ...] = 1,
+        padding: int | tuple[Any, ...] = 0,
+        dilation: int | tuple[Any, ...] = 1,
         bias: bool = True,
-    ):
+    ) -> None:
         super().__init__()
         self._fill(in_channels, out_channels, self._per_axis(kernel_size), 1, bias)
         self.padding = self._per_axis(padding)
@@ -120,13 +120,13 @@ class _Transposed(_Convolution):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int | tuple,
-        stride: int | tuple = 1,
-        padding: int | tuple = 0,
-        dilation: int | tuple = 1,
-        output_padding: int | tuple = 0,
+        kernel_size: int | tuple[Any, ...],
+        stride: int | tuple[Any, ...] = 1,
+        padding: int | tuple[Any, ...] = 0,
+        dilation: int | tuple[Any, ...] = 1,
+        output_padding: int | tuple[Any, ...] = 0,
         bias: bool = True,
-    ):
+    ) -> None:
         super().__init__()
         self._fill(in_channels, out_channels, self._per_axis(kernel_size), 1, bias)
         self.padding = self._per_axis(padding)
@@ -136,7 +136,8 @@ class _Transposed(_Convolution):
 
     def __call__(self, x: tk.array) -> tk.array:
         op = (tk.conv_transpose1d, tk.conv_transpose2d, tk.conv_transpose3d)[self._rank - 1]
-        return self._biased(op(x, self.weight, self.stride, self.padding, self.dilation, self.output_padding))
+        placed: Any = (self.stride, self.padding, self.dilation, self.output_padding)
+        return self._biased(op(x, self.weight, *placed))
 
 
 class ConvTranspose1d(_Transposed):

@@ -1,19 +1,21 @@
 """Dropout: random elements, or random channels, are zeroed in training and the rest scaled."""
 
+from typing import Any
+
 import tiki as tk
 from tiki import _core
 from tiki.nn.module import Module
 
-_dropout = _core._nn["dropout"]
+_dropout = _core._nn.dropout
 
 
 class Dropout(Module):
     """Zeroes each element with probability p."""
 
-    _ranks: tuple | None = None  # how many axes an input may have
+    _ranks: tuple[Any, ...] | None = None  # how many axes an input may have
     _shared = 0  # axes before the channels that share one draw
 
-    def __init__(self, p: float = 0.5):
+    def __init__(self, p: float = 0.5) -> None:
         super().__init__()
         if not 0 <= p < 1:
             raise ValueError(f"the dropout probability is {p}, expected one in [0, 1)")

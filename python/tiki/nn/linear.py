@@ -7,8 +7,8 @@ import tiki as tk
 from tiki import _core
 from tiki.nn.module import Module
 
-_linear = _core._nn["linear"]
-_embedding = _core._nn["embedding"]
+_linear = _core._nn.linear
+_embedding = _core._nn.embedding
 
 
 def uniform_within(limit: float, *shape: int) -> tk.array:
@@ -86,7 +86,7 @@ class Bilinear(Module):
 class Embedding(Module):
     """Rows of a matrix, looked up by integers."""
 
-    def __init__(self, num_embeddings: int, dims: int):
+    def __init__(self, num_embeddings: int, dims: int) -> None:
         super().__init__()
         self.weight = tk.random.normal(shape=(num_embeddings, dims), scale=math.sqrt(1 / dims))
 

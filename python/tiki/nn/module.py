@@ -12,13 +12,13 @@ import tiki as tk
 from tiki.utils import tree_flatten, tree_unflatten
 
 
-class Module(dict):
+class Module(dict[str, Any]):
     """The base of layers and models."""
 
-    __call__: Callable
+    __call__: Callable[..., Any]
 
-    def __init__(self):
-        self._no_grad = set()
+    def __init__(self) -> None:
+        self._no_grad: set[str] = set()
         self._training = True
 
     @property
@@ -89,36 +89,36 @@ class Module(dict):
 
     def filter_and_map(
         self,
-        filter_fn: Callable,
-        map_fn: Callable | None = None,
-        is_leaf_fn: Callable | None = None,
-    ) -> dict:
+        filter_fn: Callable[..., Any],
+        map_fn: Callable[..., Any] | None = None,
+        is_leaf_fn: Callable[..., Any] | None = None,
+    ) -> dict[str, Any]:
         """The tree of items for which `filter_fn(module, key, value)` holds, with `map_fn` applied to
         leaves: to what `is_leaf_fn(module, key, value)` says, or to all that is no container."""
         walk = _Walk(filter_fn, map_fn or (lambda value: value), is_leaf_fn or _is_no_container)
         return walk.module(self)
 
-    def parameters(self) -> dict:
+    def parameters(self) -> dict[str, Any]:
         """All parameters, as a tree."""
         return self.filter_and_map(self.valid_parameter_filter)
 
-    def trainable_parameters(self) -> dict:
+    def trainable_parameters(self) -> dict[str, Any]:
         """All parameters that are not frozen, as a tree."""
         return self.filter_and_map(self.trainable_parameter_filter)
 
-    def children(self) -> dict:
+    def children(self) -> dict[str, Any]:
         """The modules directly below this one, as a tree."""
         return self.filter_and_map(self.valid_child_filter, is_leaf_fn=lambda m, k, v: isinstance(v, Module))
 
-    def leaf_modules(self) -> dict:
+    def leaf_modules(self) -> dict[str, Any]:
         """The modules below this one that have none below them, as a tree."""
 
-        def is_leaf(module, key, value):
+        def is_leaf(module: Module, key: str, value: Any) -> bool:
             return isinstance(value, Module) and not tree_flatten(value.children())
 
         return self.filter_and_map(self.valid_child_filter, is_leaf_fn=is_leaf)
 
-    def apply_to_modules(self, apply_fn: Callable) -> "Module":
+    def apply_to_modules(self, apply_fn: Callable[..., Any]) -> "Module":
         """Call `apply_fn(name, module)` for this module and all below it."""
         pending = [("", self)]
         while pending:
@@ -128,41 +128,41 @@ class Module(dict):
             pending.extend(tree_flatten(module.children(), prefix=prefix, is_leaf=self.is_module))
         return self
 
-    def named_modules(self) -> list:
+    def named_modules(self) -> list[Any]:
         """Names and modules: this one, named "", and all below it."""
-        found: list = []
+        found: list[Any] = []
         self.apply_to_modules(lambda name, module: found.append((name, module)))
         return found
 
-    def modules(self) -> list:
+    def modules(self) -> list[Any]:
         """This module and all below it."""
         return [module for _, module in self.named_modules()]
 
     # ---- changing ----
 
-    def update(self, parameters: dict, strict: bool = True) -> "Module":  # type: ignore[override]
+    def update(self, parameters: dict[str, Any], strict: bool = True) -> "Module":  # type: ignore[override]
         """Replace the parameters that a tree has; where `strict`, it may have no others."""
         _replace(self, parameters, strict, _put_parameter)
         return self
 
-    def update_modules(self, modules: dict, strict: bool = True) -> "Module":
+    def update_modules(self, modules: dict[str, Any], strict: bool = True) -> "Module":
         """Replace the modules that a tree has; where `strict`, it may have no others."""
         _replace(self, modules, strict, _put_module)
         return self
 
-    def apply(self, map_fn: Callable, filter_fn: Callable | None = None) -> "Module":
+    def apply(self, map_fn: Callable[..., Any], filter_fn: Callable[..., Any] | None = None) -> "Module":
         """Replace each parameter by `map_fn` of it."""
         return self.update(self.filter_and_map(filter_fn or Module.valid_parameter_filter, map_fn))
 
     def set_dtype(
-        self, dtype: Any, predicate: Callable | None = lambda dtype: tk.issubdtype(dtype, tk.floating)
+        self, dtype: Any, predicate: Callable[..., Any] | None = lambda dtype: tk.issubdtype(dtype, tk.floating)
     ) -> None:
         """Cast the parameters for whose dtype `predicate` holds."""
         self.apply(lambda a: a.astype(dtype) if predicate is None or predicate(a.dtype) else a)
 
     # ---- freezing and modes ----
 
-    def _check_keys(self, keys: Any, recurse: bool, strict: bool) -> list | None:
+    def _check_keys(self, keys: Any, recurse: bool, strict: bool) -> list[Any] | None:
         """The keys as a list. Where `strict`, each must be in this module, or in one below it."""
         if keys is None:
             return None
@@ -173,7 +173,7 @@ class Module(dict):
                 raise KeyError(f"there is no '{key}' in the module")
         return keys
 
-    def _own_parameters(self) -> list:
+    def _own_parameters(self) -> list[Any]:
         """Dotted names of the parameters that are in no module below."""
         own = self.filter_and_map(lambda m, k, v: not isinstance(v, Module) and m.valid_parameter_filter(m, k, v))
         return [name for name, _ in tree_flatten(own)]
@@ -192,7 +192,7 @@ class Module(dict):
             module._unfreeze_own(names)
         return self
 
-    def _unfreeze_own(self, names: list | None) -> None:
+    def _unfreeze_own(self, names: list[Any] | None) -> None:
         if names is None:
             self._no_grad.clear()
         else:
@@ -241,10 +241,10 @@ def _is_no_container(module: Module, key: str, value: Any) -> bool:
 class _Walk:
     """What `filter_and_map` does at each place. Inside containers a key is the dotted one."""
 
-    def __init__(self, filter_fn: Callable, map_fn: Callable, is_leaf_fn: Callable):
+    def __init__(self, filter_fn: Callable[..., Any], map_fn: Callable[..., Any], is_leaf_fn: Callable[..., Any]) -> None:
         self.filter, self.map, self.is_leaf = filter_fn, map_fn, is_leaf_fn
 
-    def module(self, module: Module) -> dict:
+    def module(self, module: Module) -> dict[str, Any]:
         return {k: self.value(module, k, v) for k, v in module.items() if self.filter(module, k, v)}
 
     def inside(self, module: Module, key: str, value: Any) -> Any:
@@ -262,7 +262,7 @@ class _Walk:
         raise RuntimeError(f"'{key}' is a {type(value).__name__}, which is neither a leaf nor a container")
 
 
-def _replace(target: Any, tree: Any, strict: bool, put: Callable) -> None:
+def _replace(target: Any, tree: Any, strict: bool, put: Callable[..., Any]) -> None:
     """Walk `tree` along `target`; `put(target, key, new, strict)` is true where it has dealt with a
     place, otherwise the walk goes on below it."""
     if not isinstance(tree, (dict, list)):
@@ -299,7 +299,7 @@ def _put_module(target: Any, key: Any, new: Any, strict: bool) -> bool:
     return True
 
 
-def _check_weights(own: dict, given: dict) -> None:
+def _check_weights(own: dict[str, Any], given: dict[str, Any]) -> None:
     for what, names in (
         ("names that the model does not have", given.keys() - own.keys()),
         ("parameters that are missing", own.keys() - given.keys()),

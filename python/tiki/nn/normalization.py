@@ -1,5 +1,7 @@
 """Layers that normalise: over features, groups, positions or the batch."""
 
+from typing import Any
+
 import tiki as tk
 from tiki.nn.module import Module
 
@@ -19,7 +21,7 @@ class _Affine(Module):
 class LayerNorm(Module):
     """Zero mean and unit variance over the last axis, then weight and bias."""
 
-    def __init__(self, dims: int, eps: float = 1e-5, affine: bool = True, bias: bool = True):
+    def __init__(self, dims: int, eps: float = 1e-5, affine: bool = True, bias: bool = True) -> None:
         super().__init__()
         _check_eps(eps)
         if affine:
@@ -39,7 +41,7 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """Unit mean square over the last axis, then a weight."""
 
-    def __init__(self, dims: int, eps: float = 1e-5):
+    def __init__(self, dims: int, eps: float = 1e-5) -> None:
         super().__init__()
         _check_eps(eps)
         self.weight = tk.ones((dims,))
@@ -55,7 +57,7 @@ class RMSNorm(Module):
 class InstanceNorm(_Affine):
     """Zero mean and unit variance over the positions of each channel of [batch, ..., channels]."""
 
-    def __init__(self, dims: int, eps: float = 1e-5, affine: bool = False):
+    def __init__(self, dims: int, eps: float = 1e-5, affine: bool = False) -> None:
         super().__init__()
         _check_eps(eps)
         if affine:
@@ -84,7 +86,7 @@ class GroupNorm(_Affine):
 
     def __init__(
         self, num_groups: int, dims: int, eps: float = 1e-5, affine: bool = True, pytorch_compatible: bool = False
-    ):
+    ) -> None:
         super().__init__()
         _check_eps(eps)
         if num_groups <= 0 or dims <= 0 or dims % num_groups != 0:
@@ -131,7 +133,7 @@ class BatchNorm(_Affine):
         momentum: float = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-    ):
+    ) -> None:
         super().__init__()
         _check_eps(eps)
         self.num_features = num_features
@@ -146,7 +148,7 @@ class BatchNorm(_Affine):
             self.running_var = tk.ones((num_features,))
             self.freeze(keys=self._statistics, recurse=False)
 
-    def _unfreeze_own(self, names: list | None) -> None:
+    def _unfreeze_own(self, names: list[Any] | None) -> None:
         """The running statistics stay frozen, whoever unfreezes."""
         super()._unfreeze_own(names)
         self._no_grad.update(self._statistics)
@@ -157,7 +159,7 @@ class BatchNorm(_Affine):
             f"track_running_stats={self.track_running_stats}"
         )
 
-    def _track(self, x: tk.array, axes: tuple, mean: tk.array) -> None:
+    def _track(self, x: tk.array, axes: tuple[Any, ...], mean: tk.array) -> None:
         rate = self.momentum
         var = tk.var(x, axis=axes, ddof=1)
         self.running_mean = (1 - rate) * self.running_mean + rate * mean

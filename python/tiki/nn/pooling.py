@@ -11,7 +11,7 @@ import tiki as tk
 from tiki.nn.module import Module
 
 
-def _per_axis(value: Any, rank: int, name: str) -> tuple:
+def _per_axis(value: Any, rank: int, name: str) -> tuple[Any, ...]:
     if isinstance(value, int):
         return (value,) * rank
     if isinstance(value, (tuple, list)) and len(value) == rank:
@@ -19,7 +19,7 @@ def _per_axis(value: Any, rank: int, name: str) -> tuple:
     raise ValueError(f"{name} is {value!r}, expected an integer or {rank} of them")
 
 
-def _windows(x: tk.array, size: tuple, stride: tuple) -> tk.array:
+def _windows(x: tk.array, size: tuple[Any, ...], stride: tuple[Any, ...]) -> tk.array:
     """[batch, ..., place in the window, channels]"""
     counts = [(length - s) // step + 1 for length, s, step in zip(x.shape[1:-1], size, stride)]
     if any(count < 1 for count in counts):
@@ -33,10 +33,10 @@ def _windows(x: tk.array, size: tuple, stride: tuple) -> tk.array:
 
 class _Pool(Module):
     _rank = 0
-    _reduce: Callable
+    _reduce: Callable[..., Any]
     _outside: float  # what padding holds
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
         size = _per_axis(kernel_size, self._rank, "kernel_size")
         step = size if stride is None else _per_axis(stride, self._rank, "stride")

@@ -1,5 +1,7 @@
 """Positions: rotary, sinusoidal, and linear biases of attention."""
 
+from typing import Any
+
 import math
 
 import tiki as tk
@@ -9,7 +11,7 @@ from tiki.nn.module import Module
 class RoPE(Module):
     """Rotary positions (Su et al. 2021)."""
 
-    def __init__(self, dims: int, traditional: bool = False, base: float = 10000, scale: float = 1.0):
+    def __init__(self, dims: int, traditional: bool = False, base: float = 10000, scale: float = 1.0) -> None:
         super().__init__()
         self.dims = dims
         self.traditional = traditional
@@ -36,7 +38,7 @@ class SinusoidalPositionalEncoding(Module):
         scale: float | None = None,
         cos_first: bool = False,
         full_turns: bool = False,
-    ):
+    ) -> None:
         super().__init__()
         if dims <= 0 or dims % 2 != 0:
             raise ValueError(f"dims is {dims}, expected a positive even number")
@@ -59,10 +61,10 @@ class ALiBi(Module):
     """Attention scores lowered by distance, with a slope for each head (Press et al. 2022)."""
 
     @staticmethod
-    def create_alibi_slope(num_heads: int, dtype=tk.float32) -> tk.array:
+    def create_alibi_slope(num_heads: int, dtype: tk.Dtype = tk.float32) -> tk.array:
         """Slopes [heads, 1, 1]: powers of 2^(-8 / n), every other one of twice as many beyond a power of 2."""
 
-        def powers(count: int) -> list:
+        def powers(count: int) -> list[Any]:
             first = 2 ** (-8 / count)
             return [first ** (i + 1) for i in range(count)]
 
@@ -72,7 +74,7 @@ class ALiBi(Module):
 
     @staticmethod
     def create_alibi_matrix(
-        q_sequence_length: int, k_sequence_length: int, num_heads: int, offset: int = 0, dtype=tk.float32
+        q_sequence_length: int, k_sequence_length: int, num_heads: int, offset: int = 0, dtype: tk.Dtype = tk.float32
     ) -> tk.array:
         """What is added to scores: [1, heads, queries, keys]."""
         queries = tk.arange(offset, q_sequence_length)[:, None]

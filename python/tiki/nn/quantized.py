@@ -80,7 +80,8 @@ class QuantizedEmbedding(_Coded):
         mode: str = "affine",
     ) -> "QuantizedEmbedding":
         """The layer with the codes of an Embedding's weight."""
-        layer = cls(*embedding_layer.weight.shape, group_size, bits, mode)
+        count, dims = embedding_layer.weight.shape
+        layer = cls(count, dims, group_size, bits, mode)
         layer._take(embedding_layer.weight)
         return layer
 
@@ -198,7 +199,7 @@ def quantize(
     *,
     mode: str = "affine",
     quantize_input: bool = False,
-    class_predicate: Optional[Callable[[str, Module], Union[bool, dict]]] = None,
+    class_predicate: Optional[Callable[[str, Module], Union[bool, dict[str, Any]]]] = None,
 ) -> None:
     """Replace the layers of a model that have `to_quantized`, in place.
 

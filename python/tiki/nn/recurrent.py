@@ -1,7 +1,7 @@
 """Recurrent layers over sequences [..., length, features]; hidden states of all positions come out."""
 
 import math
-from typing import Callable
+from typing import Any, Callable
 
 import tiki as tk
 from tiki import _core
@@ -9,13 +9,13 @@ from tiki.nn.activations import tanh
 from tiki.nn.linear import uniform_within
 from tiki.nn.module import Module
 
-_linear = _core._nn["linear"]
+_linear = _core._nn.linear
 
 
 class RNN(Module):
     """hidden = nonlinearity(Wxh x + Whh hidden + bias)"""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: Callable | None = None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: Callable[..., Any] | None = None) -> None:
         super().__init__()
         self.nonlinearity = nonlinearity or tanh
         if not callable(self.nonlinearity):
@@ -45,7 +45,7 @@ class RNN(Module):
 class GRU(Module):
     """Gated recurrent unit (Cho et al. 2014): reset and update gates, then the new state."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         super().__init__()
         limit = 1.0 / math.sqrt(hidden_size)
         self.hidden_size = hidden_size
@@ -81,7 +81,7 @@ class GRU(Module):
 class LSTM(Module):
     """Long short-term memory (Hochreiter and Schmidhuber 1997): hidden states and cells come out."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         super().__init__()
         limit = 1.0 / math.sqrt(hidden_size)
         self.hidden_size = hidden_size

@@ -25,7 +25,7 @@ class MultiHeadAttention(Module):
         value_dims: int | None = None,
         value_output_dims: int | None = None,
         bias: bool = False,
-    ):
+    ) -> None:
         super().__init__()
         if dims % num_heads != 0:
             raise ValueError(f"{dims} features do not divide into {num_heads} heads")
@@ -51,7 +51,7 @@ class MultiHeadAttention(Module):
         return self.out_proj(y.transpose(0, 2, 1, 3).flatten(-2, -1))
 
     @staticmethod
-    def create_additive_causal_mask(N: int, dtype=tk.float32) -> tk.array:
+    def create_additive_causal_mask(N: int, dtype: tk.Dtype = tk.float32) -> tk.array:
         """0 where a position may look, the least number of the dtype where it may not."""
         positions = tk.arange(N)
         return (positions[:, None] < positions[None]).astype(dtype) * tk.finfo(dtype).min
@@ -63,7 +63,7 @@ class _Layer(Module):
     def _feed_forward(self, x: tk.array, dropout: Module) -> tk.array:
         return self.linear2(dropout(self.activation(self.linear1(x))))
 
-    def _around(self, x: tk.array, norm: Module, block: Callable) -> tk.array:
+    def _around(self, x: tk.array, norm: Module, block: Callable[..., Any]) -> tk.array:
         """x + block(x), normalised before the block or after the sum."""
         return x + block(norm(x)) if self.norm_first else norm(x + block(x))
 
@@ -79,7 +79,7 @@ class TransformerEncoderLayer(_Layer):
         dropout: float = 0.0,
         activation: Callable[[Any], Any] = relu,
         norm_first: bool = True,
-    ):
+    ) -> None:
         super().__init__()
         mlp_dims = mlp_dims or dims * 4
         self.attention = MultiHeadAttention(dims, num_heads)
@@ -108,7 +108,7 @@ class TransformerDecoderLayer(_Layer):
         dropout: float = 0.0,
         activation: Callable[[Any], Any] = relu,
         norm_first: bool = True,
-    ):
+    ) -> None:
         super().__init__()
         mlp_dims = mlp_dims or dims * 4
         self.self_attention = MultiHeadAttention(dims, num_heads)
@@ -127,7 +127,7 @@ class TransformerDecoderLayer(_Layer):
     def __call__(
         self, x: tk.array, memory: tk.array, x_mask: tk.array | None, memory_mask: tk.array | None
     ) -> tk.array:
-        def look_back(y):
+        def look_back(y: tk.array) -> tk.array:
             return self.dropout2(self.cross_attention(y, memory, memory, memory_mask))
 
         x = self._around(x, self.ln1, lambda y: self.dropout1(self.self_attention(y, y, y, x_mask)))
@@ -138,7 +138,18 @@ class TransformerDecoderLayer(_Layer):
 class _Stack(Module):
     """Layers one after the other and a norm; where `checkpoint`, layers are recomputed in the backward pass."""
 
-    def __init__(self, layer, num_layers, dims, num_heads, mlp_dims, dropout, activation, norm_first, checkpoint):
+    def __init__(
+        self,
+        layer: Callable[..., Module],
+        num_layers: int,
+        dims: int,
+        num_heads: int,
+        mlp_dims: int | None,
+        dropout: float,
+        activation: Callable[[tk.array], tk.array],
+        norm_first: bool,
+        checkpoint: bool,
+    ) -> None:
         super().__init__()
         self.layers = [layer(dims, num_heads, mlp_dims, dropout, activation, norm_first) for _ in range(num_layers)]
         self.ln = LayerNorm(dims)
@@ -163,7 +174,7 @@ class TransformerEncoder(_Stack):
         activation: Callable[[Any], Any] = relu,
         norm_first: bool = True,
         checkpoint: bool = False,
-    ):
+    ) -> None:
         super().__init__(
             TransformerEncoderLayer,
             num_layers,
@@ -193,7 +204,7 @@ class TransformerDecoder(_Stack):
         activation: Callable[[Any], Any] = relu,
         norm_first: bool = True,
         checkpoint: bool = False,
-    ):
+    ) -> None:
         super().__init__(
             TransformerDecoderLayer,
             num_layers,
@@ -228,7 +239,7 @@ class Transformer(Module):
         custom_decoder: Any = None,
         norm_first: bool = True,
         checkpoint: bool = False,
-    ):
+    ) -> None:
         super().__init__()
         shared = (dims, num_heads, mlp_dims, dropout, activation, norm_first, checkpoint)
         self.encoder = custom_encoder

@@ -21,7 +21,7 @@ def _positions(length: int, scale: float, align_corners: bool) -> tk.array:
     return outputs * step - ((count - 1) * step - length + 1) / 2
 
 
-def _nearest(length: int, scale: float) -> list:
+def _nearest(length: int, scale: float) -> list[Any]:
     count = int(scale * length)
     outputs = tk.arange(count, dtype=tk.float32)
     if count > length:
@@ -29,7 +29,7 @@ def _nearest(length: int, scale: float) -> list:
     return [(outputs * (length / count), None)]
 
 
-def _linear(length: int, scale: float, align_corners: bool) -> list:
+def _linear(length: int, scale: float, align_corners: bool) -> list[Any]:
     at = tk.clip(_positions(length, scale, align_corners), 0, length - 1)
     below = tk.floor(at)
     return [(below, 1 - (at - below)), (tk.ceil(at), at - below)]
@@ -45,7 +45,7 @@ def _far_cubic(x: tk.array, a: float) -> tk.array:
     return (((x - 5) * x + 8) * x - 4) * a
 
 
-def _cubic(length: int, scale: float, align_corners: bool) -> list:
+def _cubic(length: int, scale: float, align_corners: bool) -> list[Any]:
     at = _positions(length, scale, align_corners)
     below = tk.floor(at)
     taps = []
@@ -64,7 +64,7 @@ def _smooth_cubic(x: tk.array) -> tk.array:
     return tk.where(x <= 1.0, _near_cubic(x, -0.5), far)
 
 
-def _antialiased(length: int, scale: float, kernel: Callable, radius: float) -> list:
+def _antialiased(length: int, scale: float, kernel: Callable[..., Any], radius: float) -> list[Any]:
     """Taps of a kernel that is as wide as the outputs are apart; weights of places inside add up to 1."""
     at = _positions(length, scale, False)
     width = max(1.0, 1.0 / scale)
@@ -78,7 +78,7 @@ def _antialiased(length: int, scale: float, kernel: Callable, radius: float) -> 
     return [(place, weight / total) for place, weight in taps]
 
 
-def _resampled(x: tk.array, axis: int, taps: list) -> tk.array:
+def _resampled(x: tk.array, axis: int, taps: list[Any]) -> tk.array:
     """The weighted sum of `x` taken at places along an axis; places outside are the nearest inside."""
     shape = [1] * x.ndim
     shape[axis] = -1
@@ -94,11 +94,11 @@ class Upsample(Module):
 
     def __init__(
         self,
-        scale_factor: float | tuple,
+        scale_factor: float | tuple[Any, ...],
         mode: Literal["nearest", "linear", "cubic"] = "nearest",
         align_corners: bool = False,
         antialias: bool = False,
-    ):
+    ) -> None:
         super().__init__()
         if mode not in ("nearest", "linear", "cubic"):
             raise ValueError(f"mode is '{mode}', expected 'nearest', 'linear' or 'cubic'")
@@ -114,7 +114,7 @@ class Upsample(Module):
         text = f"scale_factor={self.scale_factor}, mode={self.mode!r}, align_corners={self.align_corners}"
         return text + ", antialias=True" if self.antialias else text
 
-    def _taps(self, length: int, scale: float) -> list:
+    def _taps(self, length: int, scale: float) -> list[Any]:
         if self.mode == "nearest":
             return _nearest(length, scale)
         if self.antialias:

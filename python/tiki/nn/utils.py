@@ -1,41 +1,44 @@
 """Functions of modules: gradients of their parameters, recomputation, averages over processes."""
 
 from functools import wraps
-from typing import Any, Callable
+from typing import Any, Callable, ParamSpec, TypeVar
 
 import tiki as tk
 from tiki.nn.module import Module
 from tiki.utils import tree_flatten, tree_map, tree_reduce, tree_unflatten
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
-def value_and_grad(model: Module, fn: Callable) -> Callable:
+
+def value_and_grad(model: Module, fn: Callable[_P, _R]) -> Callable[_P, tuple[_R, Any]]:
     """A function that gives the value of `fn` and its gradient for the model's trainable parameters."""
 
-    def of_parameters(parameters, *args, **kwargs):
+    def of_parameters(parameters: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         model.update(parameters)
         return fn(*args, **kwargs)
 
     both = tk.value_and_grad(of_parameters)
 
     @wraps(fn)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> tuple[_R, Any]:
         return both(model.trainable_parameters(), *args, **kwargs)
 
     return wrapped
 
 
-def checkpoint(module: Module, fn: Callable | None = None) -> Callable:
+def checkpoint(module: Module, fn: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """`fn`, or the module itself, computed again in the backward pass instead of being kept."""
     function = module if fn is None else fn
 
-    def of_parameters(parameters, *args, **kwargs):
+    def of_parameters(parameters: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         module.update(parameters)
         return function(*args, **kwargs)
 
     recomputed = tk.checkpoint(of_parameters)
 
     @wraps(function)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         return recomputed(module.trainable_parameters(), *args, **kwargs)
 
     return wrapped

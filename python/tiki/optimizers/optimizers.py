@@ -32,30 +32,35 @@ def _fitted(parameters: Any, state: Any) -> Any:
 class Optimizer:
     """The base of optimizers. `schedulers` maps names in the state to functions of the step."""
 
-    def __init__(self, schedulers: dict | None = None):
+    def __init__(self, schedulers: dict[str, Any] | None = None) -> None:
         self._initialized = False
         self._state: Any = {"step": tk.array(0, tk.uint64)}
         self._schedulers = dict(schedulers or {})
 
-    def update(self, model: Module, gradients: dict) -> None:
+    def update(self, model: Module, gradients: dict[str, Any]) -> None:
         """Replace the model's parameters by the next ones."""
         model.update(self.apply_gradients(gradients, model))
 
-    def init(self, parameters: dict) -> None:
+    def init(self, parameters: dict[str, Any]) -> None:
         """Make the states of parameters that have none yet."""
         _fitted(parameters, self._state)
-        tree_map(lambda p, state: state or self.init_single(p, state), parameters, self._state)
+
+        def start(parameter: tk.array, state: dict[str, Any]) -> None:
+            if not state:
+                self.init_single(parameter, state)
+
+        tree_map(start, parameters, self._state)
         self._initialized = True
 
-    def init_single(self, parameter: tk.array, state: dict) -> None:
+    def init_single(self, parameter: tk.array, state: dict[str, Any]) -> None:
         """Put a parameter's first states into `state`."""
         raise NotImplementedError(f"{type(self).__name__} does not define init_single")
 
-    def apply_single(self, gradient: tk.array, parameter: tk.array, state: dict) -> tk.array:
+    def apply_single(self, gradient: tk.array, parameter: tk.array, state: dict[str, Any]) -> tk.array:
         """The next value of a parameter; `state` gets its next states."""
         raise NotImplementedError(f"{type(self).__name__} does not define apply_single")
 
-    def apply_gradients(self, gradients: dict, parameters: dict) -> dict:
+    def apply_gradients(self, gradients: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
         """The next values of the parameters that have gradients, as a tree."""
         if not self._initialized:
             self.init(gradients)
@@ -65,7 +70,7 @@ class Optimizer:
         self.state["step"] = before + 1
         return self._apply_tree(gradients, parameters, before)
 
-    def _apply_tree(self, gradients: dict, parameters: dict, before: tk.array) -> dict:
+    def _apply_tree(self, gradients: dict[str, Any], parameters: dict[str, Any], before: tk.array) -> dict[str, Any]:
         return tree_map(self.apply_single, gradients, parameters, self.state)
 
     @property
@@ -106,31 +111,31 @@ class _Rule(Optimizer):
 
     _kind = ""
 
-    def __init__(self, learning_rate: Any):
+    def __init__(self, learning_rate: Any) -> None:
         super().__init__()
         if learning_rate is not None:
             self._maybe_schedule("learning_rate", learning_rate)
 
-    def _options(self) -> dict:
+    def _options(self) -> dict[str, Any]:
         raise NotImplementedError
 
-    def init_single(self, parameter: tk.array, state: dict) -> None:
+    def init_single(self, parameter: tk.array, state: dict[str, Any]) -> None:
         _core._optimizer_init(self._kind, self._options(), parameter, state)
 
-    def _step(self, before: tk.array, names: list, parameters: list, gradients: list, states: list) -> list:
+    def _step(self, before: tk.array, names: list[Any], parameters: list[Any], gradients: list[Any], states: list[Any]) -> list[Any]:
         rate = self.state.get("learning_rate")
         rate = rate if isinstance(rate, tk.array) else tk.array(0.0 if rate is None else rate, tk.float32)
         return _core._optimizer_step(
             self._kind, self._options(), before, rate, names, parameters, gradients, states
         )
 
-    def apply_single(self, gradient: tk.array, parameter: tk.array, state: dict) -> tk.array:
+    def apply_single(self, gradient: tk.array, parameter: tk.array, state: dict[str, Any]) -> tk.array:
         return self._step(self.step - 1, ["parameter"], [parameter], [gradient], [state])[0]
 
-    def _apply_tree(self, gradients: dict, parameters: dict, before: tk.array) -> dict:
+    def _apply_tree(self, gradients: dict[str, Any], parameters: dict[str, Any], before: tk.array) -> dict[str, Any]:
         if type(self).apply_single is not _Rule.apply_single:
             return super()._apply_tree(gradients, parameters, before)
-        leaves: list = []
+        leaves: list[Any] = []
         tree_map_with_path(lambda *leaf: leaves.append(leaf), gradients, parameters, self.state)
         if not leaves:
             return tree_map(lambda g: g, gradients)
@@ -159,12 +164,12 @@ class SGD(_Rule):
 
     def __init__(
         self,
-        learning_rate: float | Callable,
+        learning_rate: float | Callable[..., Any],
         momentum: float = 0.0,
         weight_decay: float = 0.0,
         dampening: float = 0.0,
         nesterov: bool = False,
-    ):
+    ) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("nesterov needs a momentum above 0 and no dampening")
         super().__init__(learning_rate)
@@ -173,7 +178,7 @@ class SGD(_Rule):
         self.dampening = dampening
         self.nesterov = nesterov
 
-    def _options(self) -> dict:
+    def _options(self) -> dict[str, Any]:
         return {
             "momentum": self.momentum,
             "weight_decay": self.weight_decay,
@@ -181,7 +186,7 @@ class SGD(_Rule):
             "nesterov": self.nesterov,
         }
 
-    def init_single(self, parameter: tk.array, state: dict) -> None:
+    def init_single(self, parameter: tk.array, state: dict[str, Any]) -> None:
         # Kept without momentum too, so that a momentum may be set later.
         state["v"] = tk.zeros_like(parameter)
 
@@ -191,14 +196,14 @@ class RMSprop(_Rule):
 
     _kind = "rmsprop"
 
-    def __init__(self, learning_rate: float | Callable, alpha: float = 0.99, eps: float = 1e-8):
+    def __init__(self, learning_rate: float | Callable[..., Any], alpha: float = 0.99, eps: float = 1e-8) -> None:
         super().__init__(learning_rate)
         _check_least("alpha", alpha, 0, True)
         _check_least("eps", eps, 0, False)
         self.alpha = alpha
         self.eps = eps
 
-    def _options(self) -> dict:
+    def _options(self) -> dict[str, Any]:
         return {"decay": self.alpha, "epsilon": self.eps}
 
 
@@ -207,12 +212,12 @@ class Adagrad(_Rule):
 
     _kind = "adagrad"
 
-    def __init__(self, learning_rate: float | Callable, eps: float = 1e-8):
+    def __init__(self, learning_rate: float | Callable[..., Any], eps: float = 1e-8) -> None:
         super().__init__(learning_rate)
         _check_least("eps", eps, 0, False)
         self.eps = eps
 
-    def _options(self) -> dict:
+    def _options(self) -> dict[str, Any]:
         return {"epsilon": self.eps}
 
 
@@ -221,14 +226,14 @@ class AdaDelta(_Rule):
 
     _kind = "adadelta"
 
-    def __init__(self, learning_rate: float | Callable, rho: float = 0.9, eps: float = 1e-6):
+    def __init__(self, learning_rate: float | Callable[..., Any], rho: float = 0.9, eps: float = 1e-6) -> None:
         super().__init__(learning_rate)
         _check_least("rho", rho, 0, True)
         _check_least("eps", eps, 0, False)
         self.rho = rho
         self.eps = eps
 
-    def _options(self) -> dict:
+    def _options(self) -> dict[str, Any]:
         return {"decay": self.rho, "epsilon": self.eps}
 
 
@@ -239,11 +244,11 @@ class Adam(_Rule):
 
     def __init__(
         self,
-        learning_rate: float | Callable,
+        learning_rate: float | Callable[..., Any],
         betas: list[float] = [0.9, 0.999],
         eps: float = 1e-8,
         bias_correction: bool = False,
-    ):
+    ) -> None:
         _check_betas(betas)
         _check_least("eps", eps, 0, True)
         super().__init__(learning_rate)
@@ -251,7 +256,7 @@ class Adam(_Rule):
         self.eps = eps
         self.bias_correction = bias_correction
 
-    def _options(self) -> dict:
+    def _options(self) -> dict[str, Any]:
         return {
             "beta1": self.betas[0],
             "beta2": self.betas[1],
@@ -267,16 +272,16 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        learning_rate: float | Callable,
+        learning_rate: float | Callable[..., Any],
         betas: list[float] = [0.9, 0.999],
         eps: float = 1e-8,
         weight_decay: float = 0.01,
         bias_correction: bool = False,
-    ):
+    ) -> None:
         super().__init__(learning_rate, betas, eps, bias_correction)
         self.weight_decay = weight_decay
 
-    def _options(self) -> dict:
+    def _options(self) -> dict[str, Any]:
         return {**super()._options(), "weight_decay": self.weight_decay}
 
 
@@ -285,7 +290,7 @@ class Adamax(Adam):
 
     _kind = "adamax"
 
-    def __init__(self, learning_rate: float | Callable, betas: list[float] = [0.9, 0.999], eps: float = 1e-8):
+    def __init__(self, learning_rate: float | Callable[..., Any], betas: list[float] = [0.9, 0.999], eps: float = 1e-8) -> None:
         super().__init__(learning_rate, betas, eps)
 
 
@@ -294,13 +299,13 @@ class Lion(_Rule):
 
     _kind = "lion"
 
-    def __init__(self, learning_rate: float | Callable, betas: list[float] = [0.9, 0.99], weight_decay: float = 0.0):
+    def __init__(self, learning_rate: float | Callable[..., Any], betas: list[float] = [0.9, 0.99], weight_decay: float = 0.0) -> None:
         _check_betas(betas)
         super().__init__(learning_rate)
         self.betas = betas
         self.weight_decay = weight_decay
 
-    def _options(self) -> dict:
+    def _options(self) -> dict[str, Any]:
         return {"beta1": self.betas[0], "beta2": self.betas[1], "weight_decay": self.weight_decay}
 
 
@@ -311,7 +316,7 @@ class Adafactor(_Rule):
 
     def __init__(
         self,
-        learning_rate: float | Callable | None = None,
+        learning_rate: float | Callable[..., Any] | None = None,
         eps: tuple[float, float] = (1e-30, 1e-3),
         clip_threshold: float = 1.0,
         decay_rate: float = -0.8,
@@ -320,7 +325,7 @@ class Adafactor(_Rule):
         scale_parameter: bool = True,
         relative_step: bool = True,
         warmup_init: bool = False,
-    ):
+    ) -> None:
         super().__init__(learning_rate)
         self.eps = eps
         self.clip_threshold = clip_threshold
@@ -331,7 +336,7 @@ class Adafactor(_Rule):
         self.relative_step = relative_step
         self.warmup_init = warmup_init
 
-    def _options(self) -> dict:
+    def _options(self) -> dict[str, Any]:
         return {
             "epsilon_square": self.eps[0],
             "epsilon_scale": self.eps[1],
@@ -352,19 +357,19 @@ class Muon(_Rule):
 
     def __init__(
         self,
-        learning_rate: float | Callable,
+        learning_rate: float | Callable[..., Any],
         momentum: float = 0.95,
         weight_decay: float = 0.01,
         nesterov: bool = True,
         ns_steps: int = 5,
-    ):
+    ) -> None:
         super().__init__(learning_rate)
         self.momentum = momentum
         self.weight_decay = weight_decay
         self.nesterov = nesterov
         self.ns_steps = ns_steps
 
-    def _options(self) -> dict:
+    def _options(self) -> dict[str, Any]:
         return {
             "momentum": self.momentum,
             "weight_decay": self.weight_decay,
@@ -377,40 +382,40 @@ class MultiOptimizer(Optimizer):
     """Several optimizers: each parameter belongs to the first whose filter takes its name and gradient,
     or to the last optimizer, which has no filter."""
 
-    def __init__(self, optimizers: list, filters: list = []):
+    def __init__(self, optimizers: list[Any], filters: list[Any] = []) -> None:
         super().__init__()
         if len(filters) != len(optimizers) - 1:
             raise ValueError(f"{len(optimizers)} optimizers need {len(optimizers) - 1} filters, not {len(filters)}")
         self.optimizers = optimizers
         self.filters = [*filters, lambda *_: True]
 
-    def _parts(self, gradients: dict) -> list:
+    def _parts(self, gradients: dict[str, Any]) -> list[Any]:
         """The tree's part of each optimizer."""
         if len(self.optimizers) == 1:
             return [gradients]
-        parts: list = [[] for _ in self.optimizers]
+        parts: list[Any] = [[] for _ in self.optimizers]
         for name, gradient in tree_flatten(gradients):
             first = next(i for i, takes in enumerate(self.filters) if takes(name, gradient))
             parts[first].append((name, gradient))
         return [tree_unflatten(part) if part else {} for part in parts]
 
-    def init(self, parameters: dict) -> None:
+    def init(self, parameters: dict[str, Any]) -> None:
         for optimizer, part in zip(self.optimizers, self._parts(parameters)):
             optimizer.init(part)
 
-    def apply_gradients(self, gradients: dict, parameters: dict) -> dict:
-        result: dict = {}
+    def apply_gradients(self, gradients: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
         for optimizer, part in zip(self.optimizers, self._parts(gradients)):
             result = tree_merge(result, optimizer.apply_gradients(part, parameters))
         return result
 
     @property
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """The states of all optimizers."""
         return {"states": [optimizer.state for optimizer in self.optimizers]}
 
     @state.setter
-    def state(self, state: dict) -> None:
+    def state(self, state: dict[str, Any]) -> None:
         states = state.get("states", ())
         if len(states) != len(self.optimizers):
             raise ValueError(f"a state of {len(states)} optimizers was given, expected {len(self.optimizers)}")

@@ -322,7 +322,7 @@ class _Function(ast.NodeTransformer):
 
     def __init__(self, file: str, outer: _Function | None = None) -> None:
         self.file = file
-        self.count = 0 if outer is None else outer.count + 100
+        self.count: int = 0 if outer is None else outer.count + 100
         self.checked: set[str] = set() if outer is None else set(outer.checked)
         self.locals: set[str] = set()
         self.outside: set[str] = set()  # global and nonlocal names
@@ -605,12 +605,12 @@ class _Function(ast.NodeTransformer):
         return _at(_call("chain", first, *pairs), node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        plain = isinstance(node.func, ast.Name) and node.func.id in ("range", "min", "max")
-        plain = plain and node.func.id not in self.locals
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        plain = name in ("range", "min", "max") and name not in self.locals
         self.generic_visit(node)
         if plain:
             node.args.insert(0, node.func)
-            node.func = _call(node.func.id + "_").func
+            node.func = _call(name + "_").func
         return node
 
     def visit_Yield(self, node: Any) -> Any:

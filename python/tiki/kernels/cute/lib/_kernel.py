@@ -355,7 +355,7 @@ class KernelFunction(JitFunction):
         key = (tuple(kinds[name][1] for name in kinds), _hashable(grid), _hashable(block), self.surroundings())
         with self.lock:
             once = self.kernels.setdefault(key, Once())
-        return once.get(lambda: self.build(kinds, annotations, signature, grid, block))  # type: ignore[no-any-return]
+        return once.get(lambda: self.build(kinds, annotations, signature, grid, block))
 
     def surroundings(self) -> Any:
         """The plain values that the function reads from outside: other values are another kernel."""

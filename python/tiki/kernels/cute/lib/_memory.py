@@ -63,7 +63,8 @@ def flat(tree: Any) -> list[Any]:
 
 def coalesced(shape: Shape, stride: Shape) -> tuple[Shape, Shape]:
     """One mode with leaves that follow on each other joined."""
-    lengths, steps = [], []
+    lengths: list[Any] = []
+    steps: list[Any] = []
     for length, step in zip(flat(shape), flat(stride)):
         if isinstance(length, int) and length == 1:
             continue
@@ -218,7 +219,8 @@ class RawTensor:
 
     @classmethod
     def _unflatten(cls, key: Any, parts: list[Any]) -> RawTensor:
-        return cls(*parts, key)
+        iterator, shape, stride, offset = parts
+        return cls(iterator, shape, stride, offset, key)
 
     @property
     def element_type(self) -> Any:

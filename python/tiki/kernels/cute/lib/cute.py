@@ -86,7 +86,7 @@ recast_layout = tl.recast_layout
 
 def size(value: Any, mode: int | None = None) -> Any:
     """How many elements a shape, layout or tensor has, or one of its modes."""
-    shape = (
+    shape: Any = (
         value if isinstance(value, (int, tuple)) or isinstance(value, (numeric.Numeric, contract.Dim)) else value.shape
     )
     if mode is not None:
