@@ -60,18 +60,20 @@ def get_array_buffer_size(*args: Any) -> int:
 class ArrayLike:
     """An object with a method `__mlx_array__` that gives an array: it stands wherever an array can."""
 
-    def __init__(self, arg, /):
+    def __init__(self, arg: Any, /) -> None:
         self._object = arg
 
-    def __mlx_array__(self):
+    def __mlx_array__(self) -> _core.array:
         return asarray(self._object)
 
 
-def depends(inputs, dependencies):
+def depends(
+    inputs: _core.array | Sequence[_core.array], dependencies: _core.array | Sequence[_core.array]
+) -> Any:
     """The inputs (an array or several), computed after the dependencies."""
     after = [dependencies] if isinstance(dependencies, _core.array) else list(dependencies)
 
-    def behind(array):
+    def behind(array: _core.array) -> _core.array:
         return _core._depends(array, after) if after else array
 
     return behind(inputs) if isinstance(inputs, _core.array) else [behind(array) for array in inputs]

@@ -44,7 +44,7 @@ def to_bytes(array: _core.array) -> bytes:
     return bytes(memoryview(_core.view(flat, _core.uint8))) if flat.size else b""
 
 
-def reduce(array):
+def reduce(array: _core.array) -> tuple[Any, ...]:
     """`array.__reduce__`: bytes in row-major order, shape and dtype's name."""
     return rebuild, (to_bytes(array), array.shape, array.dtype.name)
 
@@ -55,7 +55,7 @@ _NUMBERED = (
 ).split()
 
 
-def get_state(array):
+def get_state(array: _core.array) -> tuple[Any, int]:
     """`array.__getstate__`: as in MLX, NumPy's array (bfloat16 as its bits) and the dtype's number."""
     dtype = array.dtype
     if dtype == _core.bfloat16:
@@ -63,7 +63,7 @@ def get_state(array):
     return to_numpy(array), _NUMBERED.index(dtype.name)
 
 
-def from_state(state):
+def from_state(state: Any) -> _core.array:
     """The array that `get_state` took apart."""
     if not isinstance(state, tuple) or len(state) != 2:
         raise ValueError("the state of an array is a pair of values and a dtype's number")

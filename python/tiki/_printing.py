@@ -6,19 +6,19 @@ from tiki import _core
 class PrintOptions:
     """Digits after the point; -1 for as few as tell the numbers apart."""
 
-    def __init__(self, precision: int = -1):
+    def __init__(self, precision: int = -1) -> None:
         self.precision = precision
 
 
 class _PrintOptionsContext:
-    def __init__(self, precision: int):
+    def __init__(self, precision: int) -> None:
         self._precision = precision
 
-    def __enter__(self):
+    def __enter__(self) -> "_PrintOptionsContext":
         self._before = _core._print_digits(self._precision)
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         _core._print_digits(self._before)
 
 

@@ -1,5 +1,7 @@
 """Metal devices, of which there are none: the memory functions are those of the package."""
 
+from typing import Any
+
 from tiki._device import (
     clear_cache,
     get_active_memory,
@@ -32,7 +34,7 @@ def is_available() -> bool:
     return False
 
 
-def device_info() -> dict:
+def device_info() -> dict[str, Any]:
     """What is known about the Metal device: nothing."""
     return {}
 
