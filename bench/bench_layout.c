@@ -1,11 +1,13 @@
 /* Speed of the layout algebra: nanoseconds an operation, one line each.
  *
  * The operands rotate among a few, so that no branch is learnt by heart, and each result feeds a
- * checksum that is printed, so that nothing is optimised away. Best of five rounds. */
+ * checksum that is printed, so that nothing is optimised away. Best of five rounds. With the
+ * argument `operands` it prints them, for bench_layout_pycute.py. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "tiki/layout.h"
@@ -152,8 +154,23 @@ static void measure(const char *name, body *run, double limit) {
     putchar('\n');
 }
 
-int main(void) {
+static void print_operands(void) {
+    char text[256];
+    const tk_layout *all[] = {left, right, ragged};
+    static const char *const name[] = {"left", "right", "ragged"};
+    for (int set = 0; set < 3; set++)
+        for (int i = 0; i < VARIANTS; i++) {
+            tk_layout_print(&all[set][i], text, sizeof text);
+            printf("%s %s\n", name[set], text);
+        }
+}
+
+int main(int argc, char **argv) {
     load();
+    if (argc > 1 && !strcmp(argv[1], "operands")) {
+        print_operands();
+        return 0;
+    }
     measure("composition of two rank-3 layouts", run_composition, 300);
     measure("coalesce", run_coalesce, 100);
     measure("evaluation at an integer", run_at, 10);

@@ -73,12 +73,19 @@ static tk_status fail_null(const char *name, int length) {
 
 tk_status tk_fail_null(const char *name) { return fail_null(name, (int)strlen(name)); }
 
-tk_status tk_need(const char *names, size_t count, const void *const *pointers) {
-    for (size_t i = 0; i < count; i++) {
-        size_t length = strcspn(names, ",");
-        if (!pointers[i]) return fail_null(names, (int)length);
+/* The names are taken apart only when one of them is needed. */
+static tk_status fail_null_at(const char *names, size_t index) {
+    size_t length = strcspn(names, ",");
+    for (; index > 0; index--) {
         names += length + strspn(names + length, ", ");
+        length = strcspn(names, ",");
     }
+    return fail_null(names, (int)length);
+}
+
+tk_status tk_need(const char *names, size_t count, const void *const *pointers) {
+    for (size_t i = 0; i < count; i++)
+        if (!pointers[i]) return fail_null_at(names, i);
     return TK_OK;
 }
 

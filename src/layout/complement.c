@@ -112,20 +112,36 @@ static int sort_plain(const tk_layout *layout, int64_t *extent, int64_t *stride)
     return count;
 }
 
-/* The complement of plain numbers, for inner loops; the number of leaves put into `gap`, or -1
- * where anything is not plain or not right: then the general road answers or refuses. */
-static int complement_plain(const tk_layout *layout, int64_t cotarget, tk_leaf *gap) {
-    int64_t extent[TK_LAYOUT_MAX_LEAVES], stride[TK_LAYOUT_MAX_LEAVES], span = 1, rest;
-    int count = sort_plain(layout, extent, stride), gaps = 0;
-    for (int i = 0; i < count; i++) {
-        gap[gaps++] =
-            (tk_leaf){tk_term_int(tk_div_fast(stride[i], span, &rest)), tk_term_int(span)};
-        if (rest || tk_mul_overflow_i64(extent[i], stride[i], &span)) return -1;
+/* Leaves already in place as the result of a coalesce. */
+static void put_tree(tk_layout *out, int leaves) {
+    if (leaves == 0) {
+        tk_put_unit(out);
+        return;
     }
-    if (count < 0) return -1;
-    int64_t times = tk_div_fast(cotarget, span, &rest);
-    gap[gaps++] = (tk_leaf){tk_term_int(times + (rest != 0)), tk_term_int(span)};
-    return gaps;
+    int root = leaves > 1;
+    if (root) out->node[0] = (uint8_t)leaves;
+    memset(out->node + root, TK_NODE_LEAF, (size_t)leaves);
+    out->node_count = (uint8_t)(leaves + root);
+    out->leaf_count = (uint8_t)leaves;
+}
+
+/* The complement of plain numbers, for inner loops; false where anything is not plain or not right:
+ * then the general road answers or refuses. Gaps are never neighbours of each other, since a moving
+ * leaf lies between, so they are coalesced; size and span stay below span + cotarget. */
+static bool complement_plain(const tk_layout *layout, int64_t cotarget, tk_layout *out) {
+    int64_t extent[TK_LAYOUT_MAX_LEAVES], stride[TK_LAYOUT_MAX_LEAVES], span = 1, rest, most;
+    int count = sort_plain(layout, extent, stride), gaps = 0;
+    if (count < 0) return false;
+    for (int i = 0; i < count; i++) {
+        int64_t times = tk_div_fast(stride[i], span, &rest);
+        if (rest) return false;
+        if (times > 1) out->leaf[gaps++] = (tk_leaf){tk_term_int(times), tk_term_int(span)};
+        if (tk_mul_overflow_i64(extent[i], stride[i], &span)) return false;
+    }
+    int64_t times = tk_div_fast(cotarget, span, &rest) + (rest != 0);
+    if (times > 1) out->leaf[gaps++] = (tk_leaf){tk_term_int(times), tk_term_int(span)};
+    put_tree(out, gaps);
+    return !tk_add_overflow_i64(span, cotarget, &most);
 }
 
 tk_status tk_layout_complement(const tk_layout *layout, tk_term cotarget, tk_layout *out) {
@@ -134,9 +150,11 @@ tk_status tk_layout_complement(const tk_layout *layout, tk_term cotarget, tk_lay
     if (cotarget.basis || cotarget.kind == TK_TERM_ANY || cotarget.value < 1)
         return tk_fail(TK_SHAPE_ERROR, "cotarget %s: expected an integer of at least 1",
                        tk_term_show(cotarget).text);
+    tk_layout_clear(out);
+    if (!cotarget.kind && complement_plain(layout, cotarget.value, out)) return TK_OK;
     tk_leaf gap[TK_LAYOUT_MAX_LEAVES + 1], kept[TK_LAYOUT_MAX_LEAVES + 1];
-    int gaps = cotarget.kind ? -1 : complement_plain(layout, cotarget.value, gap);
-    if (gaps < 0) TK_TRY(complement_any(layout, cotarget, gap, &gaps));
+    int gaps;
+    TK_TRY(complement_any(layout, cotarget, gap, &gaps));
     gaps = tk_coalesce_leaves(gap, gaps, false, kept);
     tk_layout_clear(out);
     tk_put_coalesced(out, kept, gaps);

@@ -29,14 +29,15 @@ static int chain_leaves(const tk_moving *leaf, int count, tk_leaf *out) {
         best[i] = 1;
         next[i] = -1;
         bool fits = !tk_mul_overflow_i64(leaf[i].leaf.shape.value, leaf[i].leaf.stride.value, &end);
-        for (int j = i + 1; j < count && fits; j++) {
+        for (int j = i + 1; j < count && fits && leaf[j].leaf.stride.value <= end; j++) {
+            if (leaf[j].leaf.stride.value < end) continue;
             bool better = next[i] < 0 || best[j] > best[next[i]] ||
                           (best[j] == best[next[i]] && leaf[j].index < leaf[next[i]].index);
-            if (leaf[j].leaf.stride.value == end && better) next[i] = j;
+            if (better) next[i] = j;
         }
         best[i] = leaf[i].leaf.shape.value * (next[i] < 0 ? 1 : best[next[i]]);
     }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && leaf[i].leaf.stride.value <= 1; i++)
         if (leaf[i].leaf.stride.value == 1 &&
             (start < 0 || best[i] > best[start] ||
              (best[i] == best[start] && leaf[i].index < leaf[start].index)))
@@ -98,8 +99,15 @@ static tk_status invert_mode(const tk_moving *all, int count, uint32_t path, int
 static tk_status invert(const tk_layout *layout, invert_one *one, tk_layout *out) {
     tk_moving moving[TK_LAYOUT_MAX_LEAVES];
     int count = tk_moving_leaves(layout, moving);
+    uint32_t bases = 0;
+    for (int i = 0; i < count; i++) bases |= moving[i].leaf.stride.basis;
     tk_layout_clear(out);
-    TK_TRY(invert_mode(moving, count, 0, 0, one, out));
+    if (bases) {
+        TK_TRY(invert_mode(moving, count, 0, 0, one, out));
+    } else {
+        tk_sort_moving(moving, count);
+        TK_TRY(one(moving, count, out));
+    }
     return tk_layout_finish(out);
 }
 

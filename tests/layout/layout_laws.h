@@ -743,107 +743,53 @@ static void law_tile_to_shape(void **state) {
 
 #include "layout/layout_laws_coords.h"
 
-/* -- Dynamic leaves -- */
+#include "layout/layout_laws_dynamic.h"
+#include "layout/layout_laws_more.h"
 
-/* Forgets a number but for one of its divisors. */
-static void forget(layout_rng *rng, tk_term *term) {
-    int64_t value = term->value, divisor = 1;
-    for (int tries = 0; tries < 3; tries++) {
-        int64_t candidate = 1 + rng_below(rng, 8);
-        if (value % candidate == 0 && candidate > divisor) divisor = candidate;
-    }
-    if (value > 0) *term = tk_term_dynamic(TK_TERM_I32, divisor);
-}
-
-static void forget_some(layout_rng *rng, tk_layout *layout) {
-    int leaf = rng_below(rng, layout->leaf_count);
-    if (rng_below(rng, 3))
-        forget(rng, &layout->leaf[leaf].shape);
-    else
-        forget(rng, &layout->leaf[leaf].stride);
-}
-
-/* Could the dynamic result be this one, once its leaves are known? */
-static bool could_be(const tk_layout *dynamic, const tk_layout *known) {
-    for (int i = 0; i < known->leaf_count; i++)
-        for (int part = 0; part < 2; part++) {
-            tk_term x = part ? dynamic->leaf[i].stride : dynamic->leaf[i].shape;
-            tk_term y = part ? known->leaf[i].stride : known->leaf[i].shape;
-            if (part && known->leaf[i].shape.value == 1) continue;
-            if (x.kind == TK_TERM_STATIC ? x.value != y.value : y.value % x.value != 0)
-                return false;
-        }
-    return true;
-}
-
-/* What is answered without a number is answered with it, and alike. */
-static void law_dynamic(void **state) {
-    (void)state;
-    int answered = 0, alike = 0, open = 0;
-    FOR_CASES(27) {
-        tk_layout a, b, dynamic_a, dynamic_b, r, known;
-        random_layout(&rng, pick_limit(&rng), &a);
-        random_right(&rng, &a, &b);
-        if (rng_below(&rng, 2)) random_tile(&rng, &b);
-        dynamic_a = a;
-        dynamic_b = b;
-        forget_some(&rng, rng_below(&rng, 2) ? &dynamic_a : &dynamic_b);
-        /* Past its end a divided layout goes on where its last extent above 1 is; whether an
-         * unknown one is above 1 shows only there. */
-        bool ends_in_one = a.leaf[a.leaf_count - 1].shape.value == 1;
-        int op = rng_below(&rng, 4);
-        if (op == 1 && ends_in_one) continue;
-        tk_status status = TK_OK, truth = TK_OK;
-        if (op == 0) {
-            status = tk_layout_composition(&dynamic_a, &dynamic_b, &r);
-            truth = tk_layout_composition(&a, &b, &known);
-        } else if (op == 1) {
-            status = tk_layout_logical_divide(&dynamic_a, &b, &r);
-            truth = tk_layout_logical_divide(&a, &b, &known);
-        } else if (op == 2) {
-            status = tk_layout_complement(&dynamic_b, tk_term_int(100), &r);
-            truth = tk_layout_complement(&b, tk_term_int(100), &known);
-        } else {
-            status = tk_layout_coalesce(&dynamic_a, NULL, &r);
-            truth = tk_layout_coalesce(&a, NULL, &known);
-        }
-        open += status != TK_OK && truth == TK_OK;
-        EXPECT(status != TK_SHAPE_ERROR || truth == TK_SHAPE_ERROR,
-               "operation %d on %s, %s: %s, but it has an answer on %s, %s", op,
-               show(&dynamic_a).text, show(&dynamic_b).text, tk_error_message(), show(&a).text,
-               show(&b).text);
-        if (status != TK_OK) continue;
-        answered++;
-        EXPECT(truth == TK_OK, "operation %d on %s, %s = %s, but not on %s, %s", op,
-               show(&dynamic_a).text, show(&dynamic_b).text, show(&r).text, show(&a).text,
-               show(&b).text);
-        if (r.node_count != known.node_count || memcmp(r.node, known.node, r.node_count)) continue;
-        alike++;
-        EXPECT(could_be(&r, &known), "operation %d on %s, %s = %s, but with numbers %s", op,
-               show(&dynamic_a).text, show(&dynamic_b).text, show(&r).text, show(&known).text);
-    }
-    EXPECT(answered > LAW_CASES / 4 && alike > answered / 2, "%d answered, %d alike, %d open",
-           answered, alike, open);
-}
-
-static int run_laws(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(law_coalesce),      cmocka_unit_test(law_coalesce_by_mode),
-        cmocka_unit_test(law_rearrange),     cmocka_unit_test(law_filter),
-        cmocka_unit_test(law_complement),    cmocka_unit_test(law_right_inverse),
-        cmocka_unit_test(law_left_inverse),  cmocka_unit_test(law_tests),
-        cmocka_unit_test(law_nullspace),     cmocka_unit_test(law_common_vector),
-        cmocka_unit_test(law_composition),   cmocka_unit_test(law_composition_by_mode),
-        cmocka_unit_test(law_associative),   cmocka_unit_test(law_divide),
-        cmocka_unit_test(law_product),       cmocka_unit_test(law_blocked_and_raked),
-        cmocka_unit_test(law_tile_to_shape), cmocka_unit_test(law_recast),
-        cmocka_unit_test(law_coordinates),   cmocka_unit_test(law_slice),
-        cmocka_unit_test(law_partition),     cmocka_unit_test(law_thread_values),
-        cmocka_unit_test(law_swizzle),       cmocka_unit_test(law_text),
-        cmocka_unit_test(law_ordered),       cmocka_unit_test(law_compatible),
-        cmocka_unit_test(law_dynamic),       cmocka_unit_test(law_layout_after_swizzle),
+/* Part 1 makes layouts from layouts, part 2 is the rest; 0 is both. */
+static int run_laws(int part) {
+    const struct CMUnitTest laws[] = {
+        cmocka_unit_test(law_coalesce),
+        cmocka_unit_test(law_coalesce_by_mode),
+        cmocka_unit_test(law_rearrange),
+        cmocka_unit_test(law_filter),
+        cmocka_unit_test(law_complement),
+        cmocka_unit_test(law_right_inverse),
+        cmocka_unit_test(law_left_inverse),
+        cmocka_unit_test(law_tests),
+        cmocka_unit_test(law_nullspace),
+        cmocka_unit_test(law_common_vector),
+        cmocka_unit_test(law_composition),
+        cmocka_unit_test(law_composition_by_mode),
+        cmocka_unit_test(law_associative),
+        cmocka_unit_test(law_divide),
+        cmocka_unit_test(law_product),
+        cmocka_unit_test(law_blocked_and_raked),
+        cmocka_unit_test(law_tile_to_shape),
+        cmocka_unit_test(law_recast),
+        cmocka_unit_test(law_coordinates),
+        cmocka_unit_test(law_slice),
+        cmocka_unit_test(law_partition),
+        cmocka_unit_test(law_thread_values),
+        cmocka_unit_test(law_swizzle),
+        cmocka_unit_test(law_text),
+        cmocka_unit_test(law_ordered),
+        cmocka_unit_test(law_compatible),
+        cmocka_unit_test(law_layout_after_swizzle),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest more[] = {
+        cmocka_unit_test(law_measures),       cmocka_unit_test(law_tuple_arithmetic),
+        cmocka_unit_test(law_shape_div),      cmocka_unit_test(law_increment),
+        cmocka_unit_test(law_congruence),     cmocka_unit_test(law_modes),
+        cmocka_unit_test(law_filter_zeros),   cmocka_unit_test(law_by_mode),
+        cmocka_unit_test(law_local_tile),     cmocka_unit_test(law_composed),
+        cmocka_unit_test(law_composed_slice), cmocka_unit_test(law_composed_recast),
+        cmocka_unit_test(law_basis),          cmocka_unit_test(law_negative),
+        cmocka_unit_test(law_text_of_others), cmocka_unit_test(law_banks),
+        cmocka_unit_test(law_dynamic),
+    };
+    int failed = part == 2 ? 0 : cmocka_run_group_tests(laws, NULL, NULL);
+    return part == 1 ? failed : failed + cmocka_run_group_tests(more, NULL, NULL);
 }
 
 #endif
