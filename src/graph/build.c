@@ -278,7 +278,8 @@ tk_node *tkb_elementwise(tk_builder *b, tk_op op, size_t count, tk_node *const *
     tk_node *nodes[3];
     memcpy(nodes, operands, count * sizeof *nodes);
     const tk_op_info *info = tk_op_of(op);
-    tkb_promote(b, count, nodes);
+    /* A weak number is not wrapped before it is asked whether it is 0. */
+    if (info->accept != TK_ACCEPT_BOOL) tkb_promote(b, count, nodes);
     for (size_t i = 0; i < count; i++) {
         if (info->accept == TK_ACCEPT_BOOL) nodes[i] = tkb_astype(b, nodes[i], TK_BOOL);
         bool widens = info->accept == TK_ACCEPT_INEXACT || info->accept == TK_ACCEPT_FLOAT;

@@ -206,6 +206,9 @@ static void dtypes_of_two_operands(void **state) {
     EXPECT_DTYPE(tk_add(bytes, tk_scalar_int(ctx, 3)), TK_UINT8);
     EXPECT_DTYPE(tk_add(bytes, tk_scalar(ctx, 3)), TK_FLOAT32);
     EXPECT_DTYPE(tk_add(tk_zeros(ctx, TK_SHAPE(2), TK_FLOAT16), tk_scalar(ctx, 3)), TK_FLOAT16);
+    tk_array ones = tk_ones(ctx, TK_SHAPE(2), TK_INT8); /* 256 wraps to 0 in a sum, but is true */
+    CHECK(tk_logical_and(ones, tk_scalar_int(ctx, 256)), TK_BOOL, TK_SHAPE(2), 1, 1);
+    CHECK(tk_logical_or(tk_zeros_like(ones), tk_scalar(ctx, 0.5)), TK_BOOL, TK_SHAPE(2), 1, 1);
 }
 
 static void dtypes_of_functions_of_integers(void **state) {

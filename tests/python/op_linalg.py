@@ -29,6 +29,13 @@ def holds(dtype, shape, check):
     return Value(dtype, np.zeros(shape), magnitude=("holds", lambda got: check(got, 1000 * EPS[dtype])))
 
 
+def factor_of(data, dtype, shape, check):
+    """A factor of each matrix of a stack; those with infinities, NaN or numbers whose squares are infinite have none."""
+    size = np.abs(data)
+    sound = np.max(np.where(np.isfinite(size), size, np.inf), axis=(-2, -1), initial=0) < 1e15
+    return holds(dtype, shape, lambda got, e: check(got[sound], data[sound], e))
+
+
 def conditioned(a, limit=1e3):
     return a.size == 0 or not np.all(np.isfinite(a)) or np.all(np.linalg.cond(a) < limit)
 
@@ -100,9 +107,10 @@ def qr(a):
     data = matrix(a, square=False)
     *lead, m, n = data.shape
     k = min(m, n)
-    return [holds(a.dtype, (*lead, m, k), lambda q, e: orthonormal(q, e) and near(q @ (transposed(q) @ data), data, e)),
-            holds(a.dtype, (*lead, k, n), lambda r, e: near(np.triu(r), r, 0)
-                  and near(transposed(r) @ r, transposed(data) @ data, e))]
+    return [factor_of(data, a.dtype, (*lead, m, k), lambda q, x, e: orthonormal(q, e) and near(
+                q @ (transposed(q) @ x), x, e)),
+            factor_of(data, a.dtype, (*lead, k, n), lambda r, x, e: near(np.triu(r), r, 0)
+                      and near(transposed(r) @ r, transposed(x) @ x, e))]
 
 
 @op("svd")
@@ -158,14 +166,10 @@ def eig(a):
     return [same_values(data), holds("complex64", data.shape, are_vectors)]
 
 
-def is_upper_of(data):
+def is_upper(u, a, e):
     """u with l u = some rows of a: a u^-1 has unit maxima where it is square."""
-    def check(u, e):
-        k = u.shape[-2]
-        return near(np.triu(u), u, 0) and near(np.abs(np.linalg.det(u[..., :k])) if u.shape[-1] == k == data.shape[-2]
-                                               else 0, np.abs(np.linalg.det(data)) if data.shape[-1] == data.shape[-2]
-                                               else 0, 10 * e)
-    return check
+    square = a.shape[-1] == a.shape[-2]
+    return near(np.triu(u), u, 0) and (not square or near(np.abs(np.linalg.det(u)), np.abs(np.linalg.det(a)), 10 * e))
 
 
 @op("lu")
@@ -175,16 +179,16 @@ def lu(a):
     k = min(m, n)
     return [Value("uint32", np.zeros((*lead, m)), magnitude=("holds", lambda p: bool(
                 np.all(np.sort(p, axis=-1) == np.arange(m))))),
-            holds(a.dtype, (*lead, m, k), lambda x, e: near(np.tril(x), x, 0) and near(
-                np.diagonal(x, axis1=-2, axis2=-1), 1, 0) and bool(np.all(np.abs(x) <= 1))),
-            holds(a.dtype, (*lead, k, n), is_upper_of(data))]
+            factor_of(data, a.dtype, (*lead, m, k), lambda l, x, e: near(np.tril(l), l, 0) and near(
+                np.diagonal(l, axis1=-2, axis2=-1), 1, 0) and bool(np.all(np.abs(l) <= 1))),
+            factor_of(data, a.dtype, (*lead, k, n), is_upper)]
 
 
 @op("lu_factor")
 def lu_factor(a):
     data = matrix(a, square=False)
     *lead, m, n = data.shape
-    return [holds(a.dtype, data.shape, lambda x, e: is_upper_of(data)(np.triu(x[..., :min(m, n), :]), e)),
+    return [factor_of(data, a.dtype, data.shape, lambda u, x, e: is_upper(np.triu(u[..., :min(m, n), :]), x, e)),
             Value("uint32", np.zeros((*lead, min(m, n))), magnitude=("holds", lambda p: bool(
                 np.all((p >= np.arange(min(m, n))) & (p < m)))))]
 

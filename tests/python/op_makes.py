@@ -263,6 +263,7 @@ def gated_delta_update(q, k, v, gamma, beta, initial_state, mask):
             wrong = np.abs(vt) + np.sum(grown * np.abs(kt), axis=-1, keepdims=True)
             last = np.where(kept, faded + bt * error * kt, last)
             size = np.where(kept, grown + np.abs(bt) * wrong * np.abs(kt), size)
+            size = np.where(wrong < 1e30, size, np.inf)  # infinite in the dtype: by 0 it is NaN
             y[:, t] = np.where(kept, np.sum(last * qt, axis=-1, keepdims=True), 0)[..., 0]
             bound[:, t] = np.sum(size * np.abs(qt), axis=-1)
     lost = 16 * (steps + width) * TINY[wide] / EPS[wide]  # each product may round away what is subnormal
