@@ -82,3 +82,4 @@ from tiki.nn.transformer import (
 )
 from tiki.nn.upsample import Upsample as Upsample
 from tiki.nn.utils import average_gradients as average_gradients, value_and_grad as value_and_grad
+from tiki.nn import layers as layers  # isort: skip: it names the modules above
