@@ -20,7 +20,8 @@ typedef enum tk_emit {
 typedef struct tk_build {
     const char *arch; /* "sm_80", "sm_90" or "sm_90a"; NULL: sm_90a */
     tk_emit emit;
-    bool lines; /* line information in text and binary */
+    bool lines;      /* line information in text and binary */
+    bool serialized; /* take it that ptxas runs wgmma one by one (its messages C75xx) */
 } tk_build;
 
 /* Builds a kernel as PTX and, with TK_EMIT_BINARY, assembles it with ptxas: the program that the
@@ -28,10 +29,20 @@ typedef struct tk_build {
  * nvidia-cuda-nvcc (of python3). `how` NULL: all as above, text only.
  *
  * TK_UNSUPPORTED: another form, an operation without a PTX form (named with its line), an unknown
- * architecture, no assembler. TK_INTERNAL with the assembler's messages when it refuses the text.
- */
+ * architecture, no assembler. TK_INVALID_ARGUMENT: registers of a wgmma are touched while it is in
+ * flight (see tk_ptx_check), or ptxas says that it serialises wgmma. TK_INTERNAL with the
+ * assembler's messages when it refuses the text. */
 TK_API tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *how,
                                      tk_artifact **out);
+
+/* Reads PTX text of any compiler and refuses a function that touches registers of a wgmma between
+ * its issue and the wait that retires it, on any path: the accumulator at all, the A fragment by
+ * writing. (Products of one shape may follow each other in one accumulator.) ptxas accepts such
+ * text, and what it makes of it gives wrong numbers. tk_kernel_build_ptx checks what it generated.
+ *
+ * TK_INVALID_ARGUMENT with `name`, line, instruction and register; TK_FORMAT_ERROR for text that is
+ * no PTX; TK_UNSUPPORTED for a function too large to check. Any thread may call. */
+TK_API tk_status tk_ptx_check(const char *text, const char *name);
 
 TK_API tk_artifact *tk_artifact_retain(tk_artifact *artifact);
 TK_API void tk_artifact_release(tk_artifact *artifact);

@@ -155,6 +155,7 @@ static void emulations(void **state) {
 static void artifacts(void **state) {
     (void)state;
     gives_status(tk_kernel_build_ptx(P(kernel), NULL, P(&out_artifact)));
+    gives_status(tk_ptx_check(P("ret;"), P("k")));
     gives(tk_artifact_retain(P(artifact)), NULL);
     gives_nothing(tk_artifact_release(P(artifact)));
     gives(tk_artifact_text(P(artifact)), NULL);

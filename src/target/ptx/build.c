@@ -113,15 +113,24 @@ static void read_log(tk_artifact *artifact) {
         blocks_that_fit(artifact->kernel, artifact->arch, report->registers, report->shared_bytes);
 }
 
-static tk_status assemble_in(assembly *a, tk_artifact *artifact, bool lines) {
+/* "(C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized" and its kin. */
+static tk_status check_messages(const tk_artifact *artifact) {
+    const char *code = artifact->log ? strstr(artifact->log, "(C75") : NULL;
+    if (!code) return TK_OK;
+    return tk_fail(TK_INVALID_ARGUMENT, "kernel %s: ptxas says %.500s", artifact->kernel->name,
+                   code);
+}
+
+static tk_status assemble_in(assembly *a, tk_artifact *artifact, const tk_build *how) {
     int exit_code;
     size_t log_bytes;
     TK_TRY(tk_work_write(a->ptx, artifact->text, strlen(artifact->text)));
-    TK_TRY(assemble_text(a, artifact->arch, lines, &exit_code));
+    TK_TRY(assemble_text(a, artifact->arch, how->lines, &exit_code));
     TK_TRY(tk_work_read(a->log, &artifact->log, &log_bytes));
     if (exit_code)
         return tk_fail(TK_INTERNAL, "ptxas refuses kernel %s (exit code %d): %.700s",
                        artifact->kernel->name, exit_code, artifact->log);
+    if (!how->serialized) TK_TRY(check_messages(artifact));
     char *data;
     TK_TRY(tk_work_read(a->cubin, &data, &artifact->binary_bytes));
     artifact->binary = (unsigned char *)data;
@@ -129,14 +138,14 @@ static tk_status assemble_in(assembly *a, tk_artifact *artifact, bool lines) {
     return TK_OK;
 }
 
-static tk_status assemble(tk_artifact *artifact, bool lines) {
+static tk_status assemble(tk_artifact *artifact, const tk_build *how) {
     assembly a;
     TK_TRY(tk_work_folder_create(&a.folder));
     tk_work_path(&a.folder, "kernel.ptx", a.ptx, sizeof a.ptx);
     tk_work_path(&a.folder, "kernel.cubin", a.cubin, sizeof a.cubin);
     tk_work_path(&a.folder, "log", a.log, sizeof a.log);
     tk_work_path(&a.folder, "where", a.where, sizeof a.where);
-    tk_status status = assemble_in(&a, artifact, lines);
+    tk_status status = assemble_in(&a, artifact, how);
     tk_work_folder_remove(&a.folder, work_files);
     return status;
 }
@@ -150,6 +159,7 @@ static tk_status generate(tk_artifact *artifact, bool lines) {
     if (status == TK_OK) status = tk_kshared_place(artifact->kernel, NULL, &map);
     if (status == TK_OK) artifact->report.shared_bytes = map.bytes;
     artifact->text = status == TK_OK ? tk_strbuf_take(&text) : NULL;
+    if (artifact->text) status = tk_ptx_check(artifact->text, artifact->kernel->name);
     tk_strbuf_deinit(&text);
     return status;
 }
@@ -163,7 +173,7 @@ tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *how, tk_a
     tk_artifact *artifact = tk_artifact_create(kernel, arch);
     if (!artifact) return tk_fail(TK_OUT_OF_MEMORY, "no memory for an artifact");
     tk_status status = generate(artifact, how->lines);
-    if (status == TK_OK && how->emit == TK_EMIT_BINARY) status = assemble(artifact, how->lines);
+    if (status == TK_OK && how->emit == TK_EMIT_BINARY) status = assemble(artifact, how);
     if (status == TK_OK)
         *out = artifact;
     else

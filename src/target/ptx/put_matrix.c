@@ -135,6 +135,7 @@ void tk_ptx_put_wgmma(tk_ptx *x, const tk_kop *op) {
     bool registers = op->operands[A]->type.kind == TK_KT_REGISTERS;
     tk_ptx_name accumulate = tk_ptx_spare(x, TK_PTX_P);
     need_specific(x, op);
+    if (tk_kop_attr(op, TK_KA_a_type) != tk_kop_attr(op, TK_KA_b_type)) tk_ptx_need_version(x, 84);
     if (op->operands[ACCUMULATE])
         accumulate = tk_ptx_operand(x, op->operands[ACCUMULATE], 0);
     else
