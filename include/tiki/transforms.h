@@ -108,6 +108,17 @@ TK_API tk_status tk_traced_create(tk_context *context, tk_function function, voi
 TK_API tk_status tk_traced_call(const tk_traced *traced, const tk_array *args, size_t n_args,
                                 tk_arrays *results);
 
+/* The same for other shapes too: `function` is called twice, on the shapes of `args` and on shapes
+ * where the lengths in which `others` differ from `args` are multiples of theirs. Lengths that are
+ * equal in `args` vary together; a length of 1 stays. Numbers in the graph that differ between the
+ * two must be lengths, products of lengths, or such numbers with a constant added, and for floats
+ * powers of lengths; so a function that follows its arguments' shapes by itself can be recorded.
+ * TK_UNSUPPORTED where one cannot be explained: record each shape by itself then. A later call with
+ * lengths that do not fit together is TK_SHAPE_ERROR. */
+TK_API tk_status tk_traced_create_shapeless(tk_context *context, tk_function function, void *self,
+                                            const tk_array *args, const tk_array *others,
+                                            size_t n_args, tk_traced **out_traced);
+
 /* How many nodes a call replays. */
 TK_API size_t tk_traced_size(const tk_traced *traced);
 

@@ -4,7 +4,10 @@
  * by dtype and shape, each other value by what it is. Equal strings mean that the recorded graph
  * fits. Captured inputs and outputs are trees that the function reads and changes (parameters, the
  * state of an optimizer, the random key): while recording, placeholders stand in them; after each
- * call, the results. */
+ * call, the results.
+ *
+ * A shapeless function is recorded for all shapes when a second shape comes: its form then holds
+ * dtypes and ranks only. Where that is impossible, each shape is recorded by itself. */
 #include <string.h>
 
 #include "tree.h"
@@ -16,12 +19,27 @@ typedef struct record {
     PyObject *result; /* the tree that the function returned, with arrays to be replaced */
     PyObject *held;   /* objects that the form names by address, kept alive */
     size_t n_results; /* arrays in it; those of the captured outputs follow */
+    bool is_general;  /* the form is loose: the recording serves other shapes */
 } record;
+
+/* Of a shapeless function: the lengths of its calls of one loose form, all axes of all arrays. */
+typedef struct lengths {
+    char *form;
+    size_t form_size;
+    int64_t *items; /* -1: has differed from one call to another */
+    size_t count;
+    int attempts; /* at recording it for all shapes */
+} lengths;
+
+#define MOST_ATTEMPTS 4
 
 typedef struct compiled {
     PyObject_HEAD PyObject *function, *inputs, *outputs; /* inputs and outputs may be None */
     record *records;
     size_t n_records, capacity;
+    bool shapeless;
+    lengths *seen;
+    size_t n_seen;
 } compiled;
 
 /* ---- forms ---- */
@@ -31,6 +49,7 @@ typedef struct form {
     size_t size, capacity;
     PyObject *held;
     tkpy_leaves leaves;
+    bool loose; /* without lengths */
 } form;
 
 static bool put(form *f, const void *bytes, size_t size) {
@@ -55,8 +74,9 @@ static bool put_array(form *f, tk_array array) {
         int32_t dtype, rank;
     } type = {(int32_t)tk_array_dtype(array), tk_array_rank(array)};
     tk_shape shape = tk_array_shape(array);
+    size_t n_lengths = f->loose ? 0 : (size_t)shape.count;
     return put_tagged(f, 'A', &type, sizeof type) &&
-           put(f, shape.items, (size_t)shape.count * sizeof *shape.items) &&
+           put(f, shape.items, n_lengths * sizeof *shape.items) &&
            tkpy_leaves_push(&f->leaves, array);
 }
 
@@ -123,6 +143,8 @@ typedef struct recording {
     tkpy_state *state;
     PyObject *args, *kwargs, *result;
     size_t n_results;
+    form first; /* of the result of the first recording of two */
+    bool differs;
 } recording;
 
 static tk_status raised(void) {
@@ -156,6 +178,22 @@ static tk_status call_recorded(void *self, const tk_array *items, size_t n_items
     return status == TK_OK ? push_tree(r->self->outputs, results) : status;
 }
 
+/* For two recordings, whose results must be the same but for their arrays' lengths. */
+static tk_status call_twice(void *self, const tk_array *items, size_t n_items, tk_arrays *results) {
+    recording *r = self;
+    form f = {.loose = true};
+    Py_CLEAR(r->result);
+    tk_status status = call_recorded(self, items, n_items, results);
+    if (status == TK_OK && !put_tree(&f, r->result)) status = raised();
+    if (status != TK_OK || !r->first.bytes) {
+        r->first = f;
+        return status;
+    }
+    r->differs = f.size != r->first.size || memcmp(f.bytes, r->first.bytes, f.size) != 0;
+    clear_form(&f);
+    return status;
+}
+
 /* Takes over the bytes of the form. */
 static record *add_record(compiled *self, form *f, const recording *r, tk_traced *traced) {
     if (self->n_records == self->capacity) {
@@ -166,14 +204,16 @@ static record *add_record(compiled *self, form *f, const recording *r, tk_traced
         self->capacity = capacity;
     }
     record *made = &self->records[self->n_records++];
-    *made = (record){f->bytes, f->size, traced, tkpy_new_ref(r->result), f->held, r->n_results};
+    *made = (record){f->bytes, f->size,      traced,  tkpy_new_ref(r->result),
+                     f->held,  r->n_results, f->loose};
     f->bytes = NULL;
     f->held = NULL;
     return made;
 }
 
+/* With `others`: for all shapes that these and the call's differ by. */
 static record *record_call(compiled *self, tkpy_state *state, PyObject *args, PyObject *kwargs,
-                           form *f) {
+                           form *f, const tkpy_leaves *others) {
     recording r = {.self = self, .state = state, .args = args, .kwargs = kwargs};
     tk_traced *traced = NULL;
     record *made = NULL;
@@ -183,8 +223,14 @@ static record *record_call(compiled *self, tkpy_state *state, PyObject *args, Py
         Py_XDECREF(places);
         return NULL;
     }
-    tk_status status = tk_traced_create(tkpy_context(), call_recorded, &r, f->leaves.items,
-                                        f->leaves.count, &traced);
+    tk_status status =
+        others ? tk_traced_create_shapeless(tkpy_context(), call_twice, &r, f->leaves.items,
+                                            others->items, f->leaves.count, &traced)
+               : tk_traced_create(tkpy_context(), call_recorded, &r, f->leaves.items,
+                                  f->leaves.count, &traced);
+    if (status == TK_OK && r.differs)
+        status =
+            tk_error_set(TK_UNSUPPORTED, "the results of a compiled function depend on shapes");
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     bool restored = tkpy_tree_restore(places);
@@ -194,18 +240,90 @@ static record *record_call(compiled *self, tkpy_state *state, PyObject *args, Py
     else if (restored)
         made = add_record(self, f, &r, traced);
     if (!made) tk_traced_free(traced);
+    clear_form(&r.first);
     Py_XDECREF(r.result);
     Py_DECREF(places);
     return made;
 }
 
+/* ---- shapeless functions ---- */
+
+static lengths *find_lengths(compiled *self, const form *loose) {
+    for (size_t i = 0; i < self->n_seen; i++)
+        if (self->seen[i].form_size == loose->size &&
+            memcmp(self->seen[i].form, loose->bytes, loose->size) == 0)
+            return &self->seen[i];
+    return NULL;
+}
+
+/* Takes over the bytes of the form. */
+static void add_lengths(compiled *self, form *loose) {
+    lengths *longer = PyMem_Realloc(self->seen, (self->n_seen + 1) * sizeof *longer);
+    if (longer) self->seen = longer;
+    lengths made = {.form = loose->bytes, .form_size = loose->size};
+    for (size_t i = 0; i < loose->leaves.count; i++)
+        made.count += (size_t)tk_array_rank(loose->leaves.items[i]);
+    made.items = PyMem_Malloc((made.count + 1) * sizeof *made.items);
+    if (!longer || !made.items) {
+        PyMem_Free(made.items);
+        PyErr_NoMemory();
+        return;
+    }
+    int64_t *next = made.items;
+    for (size_t i = 0; i < loose->leaves.count; i++)
+        for (int axis = 0; axis < tk_array_rank(loose->leaves.items[i]); axis++)
+            *next++ = tk_array_dim(loose->leaves.items[i], axis);
+    loose->bytes = NULL;
+    self->seen[self->n_seen++] = made;
+}
+
+/* Arrays whose lengths differ from the call's where the call differs from earlier ones. */
+static bool other_shapes(lengths *seen, const tkpy_leaves *leaves, tkpy_leaves *others) {
+    int64_t *next = seen->items;
+    tk_scope scope = tk_scope_open(tkpy_context());
+    bool ok = true;
+    for (size_t i = 0; ok && i < leaves->count; i++) {
+        tk_shape shape = tk_array_shape(leaves->items[i]);
+        for (int64_t axis = 0; axis < shape.count; axis++, next++) {
+            if (*next != shape.items[axis]) *next = -1;
+            if (*next < 0) shape.items[axis]++;
+        }
+        ok = tkpy_leaves_push(others, tk_zeros(tkpy_context(), shape, TK_BOOL));
+    }
+    tk_scope_close(scope);
+    return ok;
+}
+
+/* A recording for all shapes of a loose form, from the second shape on; NULL where there is none,
+ * with an exception only when memory is out. One that does not serve this call gives way. */
+static record *general_record(compiled *self, tkpy_state *state, PyObject *args, PyObject *kwargs,
+                              form *loose) {
+    tkpy_leaves others = {0};
+    lengths *seen = find_lengths(self, loose);
+    if (!seen) {
+        add_lengths(self, loose);
+        return NULL;
+    }
+    if (seen->attempts++ >= MOST_ATTEMPTS) return NULL;
+    record *made = NULL;
+    if (other_shapes(seen, &loose->leaves, &others)) {
+        made = record_call(self, state, args, kwargs, loose, &others);
+        if (!made) PyErr_Clear();
+    }
+    tkpy_leaves_clear(&others);
+    return made;
+}
+
 /* ---- calling ---- */
+
+static bool fits(const record *r, const form *f) {
+    return r->is_general == f->loose && r->form_size == f->size &&
+           memcmp(r->form, f->bytes, f->size) == 0;
+}
 
 static record *find_record(compiled *self, const form *f) {
     for (size_t i = 0; i < self->n_records; i++)
-        if (self->records[i].form_size == f->size &&
-            memcmp(self->records[i].form, f->bytes, f->size) == 0)
-            return &self->records[i];
+        if (fits(&self->records[i], f)) return &self->records[i];
     return NULL;
 }
 
@@ -224,17 +342,36 @@ static PyObject *replay(compiled *self, tkpy_state *state, const record *found, 
     return tree;
 }
 
+static bool put_call(const compiled *self, PyObject *args, PyObject *kwargs, form *f) {
+    return put_tree(f, args) && (!kwargs || put_tree(f, kwargs)) && put_tree(f, self->inputs);
+}
+
+/* NULL without an exception: the shape has to be recorded by itself. */
+static PyObject *call_general(compiled *self, tkpy_state *state, PyObject *args, PyObject *kwargs) {
+    form f = {.loose = true};
+    PyObject *tree = NULL;
+    if (put_call(self, args, kwargs, &f)) {
+        for (size_t i = self->n_records; !tree && i-- > 0;)
+            if (fits(&self->records[i], &f) && !(tree = replay(self, state, &self->records[i], &f)))
+                PyErr_Clear(); /* its lengths are not those of this call */
+        record *made = tree ? NULL : general_record(self, state, args, kwargs, &f);
+        if (made && !(tree = replay(self, state, made, &f))) PyErr_Clear();
+    }
+    clear_form(&f);
+    return tree;
+}
+
 static PyObject *compiled_call(PyObject *object, PyObject *args, PyObject *kwargs) {
     compiled *self = (compiled *)object;
     tkpy_state *state = tkpy_state_of(object);
     form f = {0};
     PyObject *tree = NULL;
     if (kwargs && PyDict_Size(kwargs) == 0) kwargs = NULL;
-    bool ok = tkpy_context() && put_tree(&f, args) && (!kwargs || put_tree(&f, kwargs)) &&
-              put_tree(&f, self->inputs);
-    if (ok) {
+    if (tkpy_context() && put_call(self, args, kwargs, &f)) {
         record *found = find_record(self, &f);
-        if (!found) found = record_call(self, state, args, kwargs, &f);
+        if (!found && self->shapeless) tree = call_general(self, state, args, kwargs);
+        if (!found && !tree && !PyErr_Occurred())
+            found = record_call(self, state, args, kwargs, &f, NULL);
         if (found) tree = replay(self, state, found, &f);
     }
     clear_form(&f);
@@ -245,7 +382,8 @@ static PyObject *compiled_call(PyObject *object, PyObject *args, PyObject *kwarg
 
 static PyObject *compiled_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *function, *inputs, *outputs;
-    if (kwargs || !PyArg_ParseTuple(args, "OOO", &function, &inputs, &outputs)) {
+    int shapeless = 0;
+    if (kwargs || !PyArg_ParseTuple(args, "OOO|p", &function, &inputs, &outputs, &shapeless)) {
         if (kwargs) PyErr_SetString(PyExc_TypeError, "no keyword arguments are possible");
         return NULL;
     }
@@ -254,6 +392,7 @@ static PyObject *compiled_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     self->function = tkpy_new_ref(function);
     self->inputs = tkpy_new_ref(inputs);
     self->outputs = tkpy_new_ref(outputs);
+    self->shapeless = shapeless;
     return (PyObject *)self;
 }
 
@@ -291,7 +430,13 @@ static void compiled_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     compiled_clear(object);
-    PyMem_Free(((compiled *)object)->records);
+    compiled *self = (compiled *)object;
+    for (size_t i = 0; i < self->n_seen; i++) {
+        PyMem_Free(self->seen[i].form);
+        PyMem_Free(self->seen[i].items);
+    }
+    PyMem_Free(self->seen);
+    PyMem_Free(self->records);
     PyObject_GC_Del(object);
     Py_DECREF(type);
 }

@@ -152,9 +152,11 @@ def compile(
     """`fun`, recorded once for each form of its arguments and then replayed.
 
     `inputs` and `outputs` are trees of lists and dictionaries that the function reads and changes.
-    Every shape is recorded by itself, `shapeless` or not.
+    A shapeless function is recorded once more when a second shape comes, for all shapes of the same
+    ranks: what it derives from shapes is followed (lengths, their products, means). Where that is
+    impossible each shape is recorded by itself.
     """
-    recorded = _core._Compiled(fun, inputs, outputs)
+    recorded = _core._Compiled(fun, inputs, outputs, shapeless)
 
     @functools.wraps(fun)
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:

@@ -41,6 +41,9 @@ tk_array tk_loss_cross_entropy(tk_array logits, tk_array targets, tk_array weigh
     if (fused) {
         loss = tk_cross_entropy(logits, targets);
     } else {
+        if (!classes) /* weights that do not sum to 1 meet logits below 0, as in MLX */
+            logits =
+                tk_subtract(logits, tk_stop_gradient(tk_max(logits, TK_AXES(axis), TK_KEEPDIMS)));
         tk_array lse = tk_logsumexp(logits, TK_AXES(axis), TK_DROPDIMS);
         tk_array score =
             classes ? pick(logits, targets, axis) : sum_along(tk_multiply(logits, targets), axis);

@@ -312,8 +312,8 @@ tk_status tk_clip_global_norm(tk_context *context, tk_tree *gradients, double ma
                               tk_array *out_norm) {
     NN_NEED(context);
     NN_NEED(gradients);
-    if (!(max_norm > 0))
-        return tk_error_set(TK_INVALID_ARGUMENT, "max_norm is %g, expected more than 0", max_norm);
+    if (!(max_norm >= 0))
+        return tk_error_set(TK_INVALID_ARGUMENT, "max_norm is %g, expected 0 or more", max_norm);
     tk_scope scope = tk_scope_open(context);
     tk_array norm = tk_global_norm(context, gradients);
     tk_array factor =
@@ -322,7 +322,9 @@ tk_status tk_clip_global_norm(tk_context *context, tk_tree *gradients, double ma
     tk_status status = tk_array_status(factor);
     for (size_t i = 0; status == TK_OK && i < tk_tree_count(gradients); i++) {
         tk_array gradient = tk_tree_at(gradients, i);
-        tk_array scaled = tk_multiply(gradient, tk_astype(factor, tk_array_dtype(gradient)));
+        tk_array scaled = tk_multiply(gradient, factor);
+        if (tk_dtype_is_float(tk_array_dtype(gradient)))
+            scaled = tk_astype(scaled, tk_array_dtype(gradient));
         status = tk_tree_set_at(gradients, i, scaled);
     }
     norm = tk_keep(norm);

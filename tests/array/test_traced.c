@@ -92,6 +92,74 @@ static tk_status reads_a_value(void *self, const tk_array *args, size_t n_args,
     return status == TK_OK ? tk_arrays_push(results, args[0]) : status;
 }
 
+/* mean(a, -1) + 1 / length, flattened beside a mask: shapes, a count, a product of lengths. */
+static tk_status follows_shapes(void *self, const tk_array *args, size_t n_args,
+                                tk_arrays *results) {
+    counter *c = self;
+    (void)n_args;
+    c->calls++;
+    tk_array a = args[0], share = tk_scalar(c->context, 1.0 / (double)tk_array_dim(a, 0));
+    tk_arrays_push(results, tk_add(tk_mean(a, TK_AXES(-1), TK_DROPDIMS), share));
+    return tk_arrays_push(results, tk_flatten(tk_tril(a, 0), 0, -1));
+}
+
+static tk_status depends_on_a_length(void *self, const tk_array *args, size_t n_args,
+                                     tk_arrays *results) {
+    counter *c = self;
+    (void)n_args;
+    bool is_long = tk_array_dim(args[0], 0) > 10;
+    return tk_arrays_push(results, tk_add(args[0], tk_scalar(c->context, is_long ? 2.5 : 1.5)));
+}
+
+static void check_shape(tk_context *ctx, const tk_traced *traced, int64_t rows, int64_t columns) {
+    tk_array a = tk_reshape(tk_arange(ctx, 0, (double)(rows * columns), 1, TK_FLOAT32),
+                            TK_SHAPE(rows, columns));
+    tk_arrays results = {0}, expected = {0};
+    counter c = {.context = ctx};
+    assert_ok(tk_traced_call(traced, &a, 1, &results));
+    assert_ok(follows_shapes(&c, &a, 1, &expected));
+    for (int i = 0; i < 2; i++) {
+        double same;
+        assert_ok(tk_item(tk_array_equal(results.items[i], expected.items[i], false), &same));
+        assert_true(same == 1);
+    }
+    tk_arrays_clear(&results);
+    tk_arrays_clear(&expected);
+}
+
+static void serves_other_shapes(void **state) {
+    (void)state;
+    tk_context *ctx = make_context();
+    tk_scope scope = tk_scope_open(ctx);
+    counter c = {.context = ctx};
+    tk_traced *traced;
+    tk_array near = tk_zeros(ctx, TK_SHAPE(4, 6), TK_FLOAT32);
+    tk_array other = tk_zeros(ctx, TK_SHAPE(5, 7), TK_FLOAT32);
+    assert_ok(tk_traced_create_shapeless(ctx, follows_shapes, &c, &near, &other, 1, &traced));
+    assert_int_equal(c.calls, 2);
+    check_shape(ctx, traced, 4, 6);
+    check_shape(ctx, traced, 3, 8);
+    check_shape(ctx, traced, 1, 5);
+    check_shape(ctx, traced, 9, 9);
+    tk_arrays results = {0};
+    tk_array flat = tk_zeros(ctx, TK_SHAPE(4), TK_FLOAT32);
+    assert_int_equal(tk_traced_call(traced, &flat, 1, &results), TK_SHAPE_ERROR);
+    tk_traced_free(traced);
+    tk_array wide = tk_zeros(ctx, TK_SHAPE(4, 7), TK_FLOAT32);
+    assert_ok(tk_traced_create_shapeless(ctx, follows_shapes, &c, &near, &wide, 1, &traced));
+    check_shape(ctx, traced, 4, 9);
+    assert_int_equal(tk_traced_call(traced, &other, 1, &results), TK_SHAPE_ERROR);
+    tk_traced_free(traced);
+    assert_int_equal(
+        tk_traced_create_shapeless(ctx, depends_on_a_length, &c, &near, &other, 1, &traced),
+        TK_UNSUPPORTED);
+    assert_null(traced);
+    assert_int_equal(tk_traced_create_shapeless(ctx, follows_shapes, &c, &near, &flat, 1, &traced),
+                     TK_SHAPE_ERROR);
+    tk_scope_close(scope);
+    tk_context_release(ctx);
+}
+
 static void refusals(void **state) {
     (void)state;
     tk_context *ctx = make_context();
@@ -117,6 +185,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replays_on_other_arguments),
         cmocka_unit_test(gradients_go_through_a_replay),
+        cmocka_unit_test(serves_other_shapes),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -263,7 +263,10 @@ static void test_clipping(void **state) {
     assert_near(first_f32(tk_global_norm(context, gradients)), 5, 1e-6);
     assert_ok(tk_clip_global_norm(context, gradients, 2, NULL));
     assert_near(first_f32(tk_global_norm(context, gradients)), 2, 1e-5);
-    assert_fails(tk_clip_global_norm(context, gradients, 0, NULL), TK_INVALID_ARGUMENT, "max_norm");
+    assert_fails(tk_clip_global_norm(context, gradients, -1, NULL), TK_INVALID_ARGUMENT,
+                 "max_norm");
+    assert_ok(tk_clip_global_norm(context, gradients, 0, NULL));
+    assert_true(first_f32(tk_global_norm(context, gradients)) == 0);
     tk_tree_free(gradients);
     tk_scope_close(scope);
 }
