@@ -1,8 +1,10 @@
 /* Inside the emulator.
  *
- * A kernel is decoded once into a list of instructions over registers (program). A launch runs its
- * blocks in waves; a block runs its warps in turns drawn from the seed; a warp executes one
- * instruction for all lanes of a strand at once.
+ * A kernel is decoded once into a list of instructions over registers (program). A launch runs
+ * groups of blocks: those that may synchronise with each other, whose warps take turns drawn from
+ * the seed; a warp executes one instruction for all lanes of a strand at once. A group is one
+ * block, the blocks of a cluster, or, for a kernel that orders blocks through global memory, all
+ * resident blocks. Groups run on the pool's threads, in waves.
  *
  * A strand is a set of lanes of one warp that stand at the same instruction. A branch that lanes
  * take differently splits a strand; strands that meet at an instruction become one. Of those that
@@ -14,9 +16,12 @@
  * lanes.
  *
  * Memory: shared memory is the block's; buffers that the contract says are only read are read in
- * place; all other global memory is seen through pages private to the block, which are merged in
- * the order of blocks when the wave ends (global.h). So blocks run on any number of threads with
- * one result. */
+ * place; all other global memory is seen through pages private to the group, which are merged in
+ * the order of groups when the wave ends (emu_global.c). So groups run on any number of threads
+ * with one result.
+ *
+ * Asynchronous work is done when it is issued; that it is not known to be done before a wait is
+ * what the order of accesses says (emu_order.c): it has an id of its own there. */
 #ifndef KERNEL_EMU_H
 #define KERNEL_EMU_H
 
@@ -33,6 +38,7 @@
 
 typedef struct tk_emu_program tk_emu_program;
 typedef struct tk_emu_launch tk_emu_launch;
+typedef struct tk_emu_group tk_emu_group;
 typedef struct tk_emu_block tk_emu_block;
 typedef struct tk_emu_warp tk_emu_warp;
 typedef struct tk_emu_strand tk_emu_strand;
@@ -107,7 +113,16 @@ struct tk_emu_program {
     tk_kshared_map shared;
     uint32_t shared_unit, global_unit; /* bytes of a cell: what the smallest access touches */
     bool has_wgmma;
+    uint8_t *strength; /* by number: a tk_emu_strength */
+    uint32_t n_kinds;  /* of asynchronous work of a lane, itself included */
+    bool strong;       /* there are ordered accesses */
+    bool polls;        /* there is what a loop may wait with */
+    bool proxies;      /* there is work of the async proxy */
+    bool joined;       /* blocks order each other through global memory */
 };
+
+/* Of an ordered access or atomic operation: its scope, and whether it writes. */
+enum { TK_EMU_SCOPE = 7, TK_EMU_STRONG_WRITE = 8 };
 
 tk_status tk_emu_decode(const tk_kernel *kernel, tk_emu_program *out);
 void tk_emu_program_deinit(tk_emu_program *program);
@@ -130,6 +145,15 @@ typedef struct tk_emu_buffer {
     uint32_t number; /* of the buffer whose pages hold it: itself, or another that it overlaps */
 } tk_emu_buffer;
 
+/* A tensor map with the values of its rule. */
+typedef struct tk_emu_map {
+    const tk_kmap *rule; /* NULL: the parameter is none */
+    uint64_t base;
+    uint32_t element; /* bytes */
+    int64_t extent[5], stride[5];
+    int64_t count[5]; /* elements of a box */
+} tk_emu_map;
+
 typedef struct tk_emu_counter {
     uint64_t warps, lanes, sectors, conflicts;
 } tk_emu_counter;
@@ -140,11 +164,14 @@ struct tk_emu_launch {
     uint64_t seed;
     int64_t resident;
     uint32_t n_threads;   /* of a block */
-    uint32_t n_clocks;    /* of a block: its threads' and, behind them, its agents' */
-    uint32_t wgmma_agent; /* clock of the first warp's matrix operations */
+    uint32_t wgmma_agent; /* of the matrix operations of a group's first warp */
+    uint32_t n_warps;     /* of a block */
+    uint32_t cluster;     /* blocks of a cluster */
+    uint32_t slots;       /* blocks of a group */
     int64_t shared_bytes; /* of a block, dynamic ones included */
     uint32_t n_buffers;
     tk_emu_buffer *buffers;
+    tk_emu_map *maps;     /* as many */
     unsigned char *image; /* registers of a warp at its start: constants and parameters */
     struct tk_emu_global *global;
     tk_emu_findings findings;
@@ -164,9 +191,12 @@ typedef enum tk_emu_state {
 
 struct tk_emu_strand {
     uint32_t pc, mask;
-    uint8_t state; /* a tk_emu_state */
-    bool again;    /* the waiting instruction is to be tried again */
-    bool forced;   /* the aligned operation runs with the lanes that are there */
+    uint8_t state;     /* a tk_emu_state */
+    bool again;        /* the waiting instruction is to be tried again */
+    bool forced;       /* the aligned operation runs with the lanes that are there */
+    uint32_t polls;    /* times that it looked for a change since the group's last progress */
+    uint32_t progress; /* that this was */
+    const tk_emu_insn *poll;
 };
 
 /* The wgmma of a warp, by number from 1 on, and the operations of its warpgroup that it came to. */
@@ -182,6 +212,36 @@ typedef struct tk_emu_wgmma {
 /* Operations that a warpgroup came to, by number. */
 typedef TK_VEC(uint16_t) tk_emu_steps;
 
+/* Kinds of work of a lane, each with a clock of its own: itself, its cp.async, and what its bulk
+ * stores read and write. */
+enum { TK_EMU_SELF, TK_EMU_COPY, TK_EMU_BULK_READ, TK_EMU_BULK_WRITE, TK_EMU_KINDS };
+
+/* Of so many groups of asynchronous work of a lane the clocks are kept: a wait leaves at most seven
+ * unfinished. */
+#define TK_EMU_MOST_COMMITTED 8
+
+/* Asynchronous work of the lanes of a warp, by kind: the clock of what is issued from now on, of
+ * what the lane has waited for, of what its proxy fence covers; the clock of the last operation
+ * (0: there was none) and that operation; how many groups were closed, and the clocks of the last
+ * ones. */
+typedef struct tk_emu_own {
+    uint32_t clock[TK_EMU_KINDS][TK_EMU_LANES];
+    uint32_t known[TK_EMU_KINDS][TK_EMU_LANES];
+    uint32_t fenced[TK_EMU_LANES];
+    uint32_t issued[TK_EMU_KINDS][TK_EMU_LANES];
+    const tk_emu_insn *last[TK_EMU_KINDS][TK_EMU_LANES];
+    uint32_t committed[TK_EMU_KINDS][TK_EMU_LANES];
+    uint32_t group[TK_EMU_KINDS][TK_EMU_LANES][TK_EMU_MOST_COMMITTED];
+} tk_emu_own;
+
+/* What relaxed reads of a lane leave for its fences, and fences for its relaxed writes. */
+typedef struct tk_emu_fences {
+    tk_emu_row *seen[TK_EMU_LANES];  /* by relaxed reads: an acquiring fence gives it to the lane */
+    tk_emu_row *known[TK_EMU_LANES]; /* when the last fence was */
+    uint32_t clock[TK_EMU_LANES];    /* the lane's at that fence; 0: none was */
+    uint8_t scope[TK_EMU_LANES];     /* of it */
+} tk_emu_fences;
+
 struct tk_emu_warp {
     tk_emu_block *block;
     unsigned char *registers;
@@ -189,10 +249,14 @@ struct tk_emu_warp {
     uint32_t lanes;  /* that exist */
     uint32_t n_strands;
     tk_emu_strand strands[TK_EMU_LANES];
+    uint32_t first_id;             /* of lane 0, in the group */
     uint32_t clock[TK_EMU_LANES];  /* of each lane: of its accesses from now on */
     uint32_t fenced[TK_EMU_LANES]; /* up to which clock its writes are for the async proxy to see */
     tk_emu_row *row[TK_EMU_LANES]; /* what each lane knows of the others; NULL: nothing */
     tk_emu_wgmma wgmma;
+    uint32_t born[TK_EMU_LANES]; /* its first clock: lower ones are of an earlier block */
+    tk_emu_own *own;             /* NULL: the kernel has no asynchronous work of lanes */
+    tk_emu_fences *fences;       /* NULL: the kernel orders nothing by accesses */
 };
 
 /* One of the barriers of a block. */
@@ -212,6 +276,17 @@ typedef struct tk_emu_cell {
     uint16_t write_op, read_op;
 } tk_emu_cell;
 
+#define TK_EMU_CLOCK_BITS 17
+#define TK_EMU_CLOCK_MASK ((1u << TK_EMU_CLOCK_BITS) - 1)
+#define TK_EMU_LIST 0x80000000u
+
+static inline uint32_t tk_emu_epoch_id(uint32_t epoch) {
+    return (epoch & ~TK_EMU_LIST) >> TK_EMU_CLOCK_BITS;
+}
+static inline uint32_t tk_emu_epoch_clock(uint32_t epoch) { return epoch & TK_EMU_CLOCK_MASK; }
+static inline bool tk_emu_is_list(uint32_t read) { return (read & TK_EMU_LIST) != 0; }
+static inline uint32_t tk_emu_list_of(uint32_t read) { return read & ~TK_EMU_LIST; }
+
 typedef struct tk_emu_reader {
     uint32_t next, mask, clock;
     uint16_t warp, op;
@@ -230,37 +305,68 @@ typedef struct tk_emu_unset {
 
 /* What performs asynchronous operations (see tk_emu_row). */
 typedef struct tk_emu_agent {
-    TK_VEC(uint64_t) begun; /* of each operation: thread << 32 | its clock when it began it */
-    bool generic;           /* its writes go through the generic proxy */
+    TK_VEC(uint64_t) begun; /* of each number: thread << 32 | its clock when it began the first */
 } tk_emu_agent;
 
 struct tk_emu_block {
     tk_emu_launch *launch;
+    tk_emu_group *group;
+    uint32_t slot; /* in the group */
+    uint32_t rank; /* in the cluster */
+    bool live;     /* the slot holds a block that runs */
     int64_t number, index[3];
-    uint64_t random;
     uint32_t n_warps;
     tk_emu_warp *warps;
     unsigned char *shared;
     int64_t shared_bytes;
     tk_emu_cell *shared_cells;
+    TK_VEC(tk_emu_unset) unset;
+    tk_emu_barrier barriers[TK_EMU_BARRIERS];
+    struct tk_emu_mbarriers *mbarriers; /* emu_mbarrier.c; NULL: none yet */
+    struct tk_emu_cluster *cluster;     /* emu_cluster.c; of its first block */
+    tk_emu_steps steps[8];              /* by warpgroup */
+    tk_emu_counter *counters;
+    tk_ktotals totals;
+};
+
+struct tk_emu_group {
+    tk_emu_launch *launch;
+    int64_t number;
+    uint64_t random;
+    uint32_t n_slots;
+    tk_emu_block *blocks; /* by slot */
+    int64_t next, end;    /* the cluster that starts when slots are free, and where they end */
+    uint32_t n_lanes;     /* ids of threads, those of missing lanes included */
+    uint32_t n_fixed;     /* ids of threads and their kinds; other agents have the ones behind */
+    uint32_t n_ids;
+    TK_VEC(tk_emu_agent) agents; /* by id less n_lanes */
     struct tk_emu_pages *pages;
     TK_VEC(tk_emu_reader) readers;
     uint32_t free_reader;
-    TK_VEC(tk_emu_unset) unset;
-    tk_emu_barrier barriers[TK_EMU_BARRIERS];
-    tk_emu_steps steps[8]; /* by warpgroup */
-    tk_emu_agent *agents;  /* by number, that of the clock less the threads */
+    struct tk_emu_places *places; /* emu_atomic.c: where threads order each other */
     tk_emu_findings findings;
-    tk_emu_counter *counters;
+    tk_emu_counter *counters; /* of blocks that ended */
     tk_ktotals totals;
-    tk_status status; /* memory ran out, or a limit of the emulator; the block then stops */
-    bool stopped;     /* a trap */
+    uint32_t *last_clock; /* by fixed id: of the thread that had it last */
+    uint32_t mbarriers;   /* that are initialised */
+    uint32_t progress;    /* counts what may end a wait */
+    tk_status status;     /* memory ran out, or a limit of the emulator; the group then stops */
+    bool stopped;         /* a trap */
 };
 
-void tk_emu_run_block(tk_emu_block *block);
+/* Runs the group's blocks to their end. */
+void tk_emu_run_group(tk_emu_group *group);
 
-/* A number from 0 to limit - 1, from the block's seed. */
-uint32_t tk_emu_random(tk_emu_block *block, uint32_t limit);
+/* Where a block lies in the grid. Blocks are numbered cluster by cluster. */
+void tk_emu_block_index(const tk_emu_launch *launch, int64_t number, int64_t *out);
+
+/* A number from 0 to limit - 1, from the group's seed. */
+uint32_t tk_emu_random(tk_emu_group *group, uint32_t limit);
+
+/* Lanes looked for a change that is not there yet: when all do so for long, it is a deadlock. What
+ * may end such a wait counts as progress. */
+void tk_emu_poll(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask);
+static inline void tk_emu_progress(const tk_emu_warp *warp) { warp->block->group->progress++; }
 
 /* ---- for bodies ---- */
 
@@ -352,15 +458,18 @@ void tk_emu_end_wgmma(tk_emu_block *block);
 /* ---- order (emu_order.c) ---- */
 
 /* Knowledge: the clock of each thread and agent up to which its accesses come before, then, as far
- * again, up to which they are visible to the async proxy. Shared and counted.
+ * again, up to which they are visible to the async proxy (in a kernel that has work of it). Shared
+ * and counted.
  *
  * An agent is what performs asynchronous accesses: a clock behind those of the threads, which
- * counts operations in the order in which they are known to end. An access of operation n has the
- * epoch (agent, n); whoever waits for the operation acquires a row in which the agent's clock is n.
- * So "does the write come after the wait" is a race like any other, and is reported as IN_FLIGHT.
+ * counts operations, or groups of them, in the order in which they are known to end. An access of
+ * operation n has the epoch (agent, n); whoever waits for the operation acquires a row in which the
+ * agent's clock is n. So "does the write come after the wait" is a race like any other, and is
+ * reported as IN_FLIGHT where the wait is what lacks.
  */
 struct tk_emu_row {
     uint32_t references;
+    uint32_t count; /* of ids; those above are 0 */
     uint32_t clock[];
 };
 
@@ -377,11 +486,51 @@ void tk_emu_acquire(tk_emu_warp *warp, uint32_t mask, const tk_emu_row *row);
 /* The lanes' writes so far are for the async proxy to see, once something orders them. */
 void tk_emu_fence_proxy(tk_emu_warp *warp, uint32_t mask);
 
-/* The number of an operation that a lane begins by an agent. */
+/* A new agent; 0 when ids ran out (the status says so). */
+uint32_t tk_emu_new_agent(tk_emu_group *group);
+
+/* The agent of the warp's matrix operations. */
+static inline uint32_t tk_emu_wgmma_agent(const tk_emu_warp *warp) {
+    return warp->block->launch->wgmma_agent + warp->first_id / TK_EMU_LANES;
+}
+
+/* The number of an operation that a lane begins by an agent; and one that belongs to what has
+ * number `clock`. */
 uint32_t tk_emu_begin(tk_emu_warp *warp, int lane, uint32_t agent);
+void tk_emu_begin_in(tk_emu_warp *warp, int lane, uint32_t agent, uint32_t clock);
 
 /* Lanes know that an agent's operations up to `clock` are over. */
 void tk_emu_acquire_agent(tk_emu_warp *warp, uint32_t mask, uint32_t agent, uint32_t clock);
+
+/* Whether what the lane knows covers a row already, but for one id (TK_EMU_NONE: for none). */
+bool tk_emu_covers(const tk_emu_warp *warp, int lane, const tk_emu_row *row, uint32_t except);
+
+/* Puts what a lane knew when it had a row and a clock into another row; no clock ticks. */
+void tk_emu_put(tk_emu_warp *warp, int lane, const tk_emu_row *known, uint32_t clock,
+                tk_emu_row **row);
+
+/* Starts the lane's next clock. */
+void tk_emu_tick(tk_emu_warp *warp, int lane);
+
+/* *to knows what `from` says (NULL: nothing). */
+void tk_emu_join(tk_emu_group *group, tk_emu_row **to, const tk_emu_row *from);
+
+/* A row knows the work of an id up to a clock. */
+void tk_emu_join_id(tk_emu_group *group, tk_emu_row **to, uint32_t id, uint32_t clock);
+
+/* Whether the lane comes after what an id did at a clock; and whether that is fenced for the async
+ * proxy. */
+bool tk_emu_knows(const tk_emu_warp *warp, int lane, uint32_t id, uint32_t clock);
+bool tk_emu_knows_fenced(const tk_emu_warp *warp, int lane, uint32_t id, uint32_t clock);
+
+/* Up to which clock the lane knows an id, and whether a row does. */
+uint32_t tk_emu_known_clock(const tk_emu_warp *warp, int lane, uint32_t id);
+static inline bool tk_emu_row_knows(const tk_emu_row *row, uint32_t id, uint32_t clock) {
+    return clock == 0 || (row && id < row->count && clock <= row->clock[id]);
+}
+
+/* Thread and block of an epoch's id, for findings. */
+int32_t tk_emu_whose(const tk_emu_group *group, uint32_t id, uint32_t clock, int64_t *out_block);
 
 /* An access of `bytes` at cell `cells[first]`: checks it against what was done there and notes it.
  * The lanes of `mask` all access this place. Reports races as `kind`. */
@@ -393,7 +542,13 @@ typedef struct tk_emu_access {
     tk_kfinding_kind race;
     const char *where; /* for messages: "shared memory" */
     uint64_t address;
+    const struct tk_emu_agent_access *by; /* NULL: the lane itself */
 } tk_emu_access;
+
+/* A finding about a lane and an earlier access by an id. */
+void tk_emu_report_pair(const tk_emu_access *access, int lane, tk_kfinding_kind kind,
+                        uint16_t other_op, uint32_t other_epoch, const char *words);
+
 /* Notes a read of a cell that nobody wrote; those that no unordered write turns up for are reported
  * when the block ends. */
 void tk_emu_note_unset(const tk_emu_access *access, int lane, const tk_emu_cell *cell);
@@ -401,6 +556,9 @@ void tk_emu_report_unset(tk_emu_block *block);
 
 void tk_emu_note_read(const tk_emu_access *access, uint32_t mask);
 void tk_emu_note_write(const tk_emu_access *access, int lane);
+
+/* An ordered access, which may be unordered to others of its strength. */
+void tk_emu_note_strong(const tk_emu_access *access, int lane);
 
 /* An access of operation `clock` of an agent, as tk_emu_begin gave it to a lane. Through the async
  * proxy, what the generic proxy wrote there must be fenced. */
@@ -421,7 +579,7 @@ void tk_emu_note_write_run(const tk_emu_access *access);
 tk_status tk_emu_global_create(tk_emu_launch *launch);
 void tk_emu_global_release(tk_emu_launch *launch);
 
-/* The block's own page around an offset of a buffer, NULL when memory ran out. Pages have 4096
+/* The group's own page around an offset of a buffer, NULL when memory ran out. Pages have 4096
  * bytes. */
 #define TK_EMU_PAGE_BYTES 4096u
 struct tk_emu_page {
@@ -430,10 +588,10 @@ struct tk_emu_page {
     uint64_t written[TK_EMU_PAGE_BYTES / 64]; /* a bit for each byte */
     tk_emu_cell cells[];
 };
-tk_emu_page *tk_emu_page_of(tk_emu_block *block, uint32_t buffer, uint64_t offset);
+tk_emu_page *tk_emu_page_of(tk_emu_group *group, uint32_t buffer, uint64_t offset);
 
-/* Writes the block's pages to the buffers and checks them against those of other blocks; frees
- * them. Blocks come in order, one at a time. */
-void tk_emu_commit(tk_emu_block *block);
+/* Writes the group's pages to the buffers and checks them against those of other groups; frees
+ * them. Groups come in order, one at a time. */
+void tk_emu_commit(tk_emu_group *group);
 
 #endif

@@ -353,6 +353,14 @@ static uint32_t unit_of(const tk_kop *op, const tk_kvalue *pointer) {
         return (uint32_t)tk_ktype_bytes(op->results[0]->type);
     case TK_KOP_store:
         return (uint32_t)tk_ktype_bytes(op->operands[1]->type);
+    case TK_KOP_cp_async:
+        return (uint32_t)tk_kop_attr(op, TK_KA_bytes);
+    case TK_KOP_bulk_load:
+    case TK_KOP_bulk_store:
+    case TK_KOP_bulk_send:
+    case TK_KOP_tma_load:
+    case TK_KOP_tma_store:
+    case TK_KOP_tma_reduce:
     case TK_KOP_load_matrix:
     case TK_KOP_store_matrix:
     case TK_KOP_matrix_descriptor:
@@ -362,9 +370,7 @@ static uint32_t unit_of(const tk_kop *op, const tk_kvalue *pointer) {
     }
 }
 
-static tk_status note_access(void *arg, tk_kop *op) {
-    tk_emu_program *program = arg;
-    program->has_wgmma |= op->code == TK_KOP_wgmma;
+static void note_units(tk_emu_program *program, const tk_kop *op) {
     for (uint32_t i = 0; i < op->n_operands; i++) {
         if (!op->operands[i] || op->operands[i]->type.kind != TK_KT_POINTER) continue;
         tk_ktype type = op->operands[i]->type;
@@ -373,7 +379,100 @@ static tk_status note_access(void *arg, tk_kop *op) {
                  *unit = shared ? &program->shared_unit : &program->global_unit;
         if (type.scalar < TK_K_MBAR && bytes && bytes < *unit) *unit = bytes;
     }
+}
+
+/* Boxes of tensor maps begin and end at any element. */
+static void note_maps(tk_emu_program *program) {
+    const tk_kcontract *contract = &program->kernel->contract;
+    for (size_t i = 0; i < contract->params.count; i++) {
+        const tk_kmap *map = contract->params.items[i].map;
+        uint32_t bytes = map ? (uint32_t)tk_kscalar_bytes(map->element) : 16;
+        if (bytes < program->global_unit) program->global_unit = bytes;
+    }
+}
+
+static void need_kinds(tk_emu_program *program, uint32_t kinds) {
+    if (program->n_kinds < kinds) program->n_kinds = kinds;
+}
+
+/* What of the emulator's bookkeeping a kernel needs. */
+static void note_needs(tk_emu_program *program, const tk_kop *op) {
+    switch (op->code) {
+    case TK_KOP_cp_async:
+        need_kinds(program, TK_EMU_COPY + 1);
+        break;
+    case TK_KOP_bulk_store:
+    case TK_KOP_bulk_reduce:
+    case TK_KOP_tma_store:
+    case TK_KOP_tma_reduce:
+        need_kinds(program, TK_EMU_KINDS);
+        program->proxies = true;
+        break;
+    case TK_KOP_wgmma:
+        program->has_wgmma = true;
+        program->proxies = true;
+        break;
+    case TK_KOP_bulk_load:
+    case TK_KOP_bulk_send:
+    case TK_KOP_tma_load:
+        program->proxies = true;
+        break;
+    case TK_KOP_mbarrier_test:
+        program->polls = true;
+        break;
+    default:
+        break;
+    }
+}
+
+static tk_status note_op(void *arg, tk_kop *op) {
+    note_units(arg, op);
+    note_needs(arg, op);
     return TK_OK;
+}
+
+/* ---- ordered accesses ---- */
+
+/* Scope of an ordered access as the attribute has it, 0 for a weak one. Reductions of the async
+ * proxy are relaxed, for the device. */
+static uint8_t strength_of(const tk_kop *op) {
+    enum { GPU = 3 };
+    switch (op->code) {
+    case TK_KOP_load:
+        return tk_kop_attr(op, TK_KA_order) ? (uint8_t)tk_kop_attr(op, TK_KA_scope) : 0;
+    case TK_KOP_store:
+        return tk_kop_attr(op, TK_KA_order)
+                   ? (uint8_t)(tk_kop_attr(op, TK_KA_scope) | TK_EMU_STRONG_WRITE)
+                   : 0;
+    case TK_KOP_atomic:
+    case TK_KOP_reduce:
+        return (uint8_t)(tk_kop_attr(op, TK_KA_scope) | TK_EMU_STRONG_WRITE);
+    case TK_KOP_bulk_reduce:
+    case TK_KOP_tma_reduce:
+        return GPU | TK_EMU_STRONG_WRITE;
+    default:
+        return 0;
+    }
+}
+
+/* Blocks may wait for each other through global memory. */
+static bool joins_blocks(const tk_kop *op, uint8_t strength) {
+    enum { GPU = 3 };
+    if (op->code == TK_KOP_bulk_reduce || op->code == TK_KOP_tma_reduce) return true;
+    return (strength & TK_EMU_SCOPE) >= GPU && op->operands[0]->type.space == TK_KS_GLOBAL;
+}
+
+static tk_status set_strength(decoder *d) {
+    tk_emu_program *program = d->program;
+    program->strength = take(d, program->ops.count + 1);
+    for (size_t i = 0; i < program->ops.count && program->strength; i++) {
+        const tk_kop *op = program->ops.items[i];
+        program->strength[i] = op ? strength_of(op) : 0;
+        if (!program->strength[i]) continue;
+        program->strong = program->polls = true;
+        program->joined |= joins_blocks(op, program->strength[i]);
+    }
+    return d->status;
 }
 
 /* ---- the whole ---- */
@@ -386,18 +485,19 @@ static tk_status decode_all(decoder *d) {
     program->shared_at = take(d, (d->kernel->n_values + 1) * sizeof *program->shared_at);
     TK_TRY(d->status);
     TK_TRY(tk_kshared_place(d->kernel, program->shared_at, &program->shared));
-    TK_TRY(tk_kblock_walk(&d->kernel->body, note_access, program));
+    TK_TRY(tk_kblock_walk(&d->kernel->body, note_op, program));
+    note_maps(program);
     for (size_t i = 0; i < d->kernel->contract.params.count; i++)
         register_of(d, d->kernel->contract.params.items[i].value);
     for (size_t i = 0; i < d->kernel->constants.count; i++)
         register_of(d, d->kernel->constants.items[i]);
     decode_block(d, &d->kernel->body);
     emit(d, (tk_emu_insn){.flow = TK_EMU_END});
-    return d->status;
+    return ok(d) ? set_strength(d) : d->status;
 }
 
 tk_status tk_emu_decode(const tk_kernel *kernel, tk_emu_program *out) {
-    *out = (tk_emu_program){.kernel = kernel, .shared_unit = 16, .global_unit = 16};
+    *out = (tk_emu_program){.kernel = kernel, .shared_unit = 16, .global_unit = 16, .n_kinds = 1};
     if (kernel->form != TK_KFORM_THREAD)
         return tk_fail(TK_UNSUPPORTED,
                        "kernel %s is not in the thread form, which is what the emulator runs",

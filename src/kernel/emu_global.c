@@ -1,12 +1,12 @@
-/* Global memory that a kernel writes: pages private to a block, merged in the order of blocks.
+/* Global memory that a kernel writes: pages private to a group, merged in the order of groups.
  *
- * A block sees the buffers as they were when its wave began, and its own writes. When the wave ends
- * the bytes that blocks wrote go to the buffers, in the order of blocks, and what they touched is
- * compared: of each unit the block that wrote it and those that read it are kept for the whole
- * launch, and two blocks that touch a unit, one of them writing, race (nothing orders blocks but
- * what synchronises them).
+ * A group sees the buffers as they were when its wave began, and its own writes. When the wave ends
+ * the bytes that groups wrote go to the buffers, in the order of groups, and what they touched is
+ * compared: of each unit the group that wrote it and those that read it are kept for the whole
+ * launch, and two groups that touch a unit, one of them writing, race (nothing orders groups, else
+ * they were one).
  *
- * So no block sees another's writes early, no two threads of the host touch the same memory, and
+ * So no group sees another's writes early, no two threads of the host touch the same memory, and
  * the outcome does not depend on timing. The cost is a copy of each page and one pass over its
  * units.
  *
@@ -20,7 +20,7 @@
 #include "base/hash.h"
 #include "kernel/emu.h"
 
-/* ---- a block's pages ---- */
+/* ---- a group's pages ---- */
 
 #define RECENT 16
 
@@ -67,32 +67,32 @@ static tk_emu_page *new_page(const tk_emu_launch *launch, uint32_t buffer, uint6
     return page;
 }
 
-static tk_emu_page *find_page(tk_emu_block *block, uint32_t buffer, uint64_t offset, uint64_t key) {
-    tk_emu_pages *pages = block->pages;
+static tk_emu_page *find_page(tk_emu_group *group, uint32_t buffer, uint64_t offset, uint64_t key) {
+    tk_emu_pages *pages = group->pages;
     if (2 * (pages->used + 1) > pages->capacity && !grow(pages)) return NULL;
     tk_emu_page **place = place_of(pages, key);
     if (*place) return *place;
-    *place = new_page(block->launch, buffer, key, offset / TK_EMU_PAGE_BYTES * TK_EMU_PAGE_BYTES);
+    *place = new_page(group->launch, buffer, key, offset / TK_EMU_PAGE_BYTES * TK_EMU_PAGE_BYTES);
     if (*place) pages->used++;
     return *place;
 }
 
-tk_emu_page *tk_emu_page_of(tk_emu_block *block, uint32_t buffer, uint64_t offset) {
+tk_emu_page *tk_emu_page_of(tk_emu_group *group, uint32_t buffer, uint64_t offset) {
     uint64_t key = key_of(buffer, offset);
-    if (!block->pages) block->pages = tk_calloc(1, sizeof *block->pages);
-    if (block->pages) {
-        tk_emu_page **recent = &block->pages->recent[(key ^ key >> TK_EMU_BUFFER_SHIFT) % RECENT];
+    if (!group->pages) group->pages = tk_calloc(1, sizeof *group->pages);
+    if (group->pages) {
+        tk_emu_page **recent = &group->pages->recent[(key ^ key >> TK_EMU_BUFFER_SHIFT) % RECENT];
         if (*recent && (*recent)->key == key) return *recent;
-        tk_emu_page *page = find_page(block, buffer, offset, key);
+        tk_emu_page *page = find_page(group, buffer, offset, key);
         if (page) return *recent = page;
     }
-    block->status = TK_OUT_OF_MEMORY;
+    group->status = TK_OUT_OF_MEMORY;
     return NULL;
 }
 
-/* ---- what all blocks did ---- */
+/* ---- what all groups did ---- */
 
-/* Block numbers plus one; ANY: several blocks read. */
+/* Group numbers plus one; ANY: several groups read. */
 typedef struct history {
     uint32_t writer, reader;
     uint16_t write_op, read_op;
@@ -154,22 +154,20 @@ void tk_emu_global_release(tk_emu_launch *launch) {
 
 /* ---- merging ---- */
 
-static void index_of_block(const tk_emu_launch *launch, uint32_t number, int64_t *out) {
-    const int64_t *grid = launch->shape.grid;
-    out[0] = number % grid[0];
-    out[1] = number / grid[0] % grid[1];
-    out[2] = number / grid[0] / grid[1];
+/* The first block of a group. */
+static void index_of_group(const tk_emu_launch *launch, uint32_t number, int64_t *out) {
+    tk_emu_block_index(launch, (int64_t)number * launch->cluster, out);
 }
 
 typedef struct touched {
-    tk_emu_block *block;
+    tk_emu_group *group;
     uint64_t key;
     uint32_t unit; /* of the page */
 } touched;
 
-static void report(const touched *at, uint16_t op, uint16_t other_op, uint32_t other_block,
+static void report(const touched *at, uint16_t op, uint16_t other_op, uint32_t other_group,
                    const char *words) {
-    tk_emu_launch *launch = at->block->launch;
+    tk_emu_launch *launch = at->group->launch;
     const tk_emu_program *program = launch->program;
     char message[160];
     uint64_t page = at->key & (((uint64_t)1 << TK_EMU_BUFFER_SHIFT) - 1);
@@ -183,15 +181,15 @@ static void report(const touched *at, uint16_t op, uint16_t other_op, uint32_t o
                           .count = 1,
                           .thread = -1,
                           .other_thread = -1};
-    memcpy(found.block, at->block->index, sizeof found.block);
-    index_of_block(launch, other_block == ANY ? 0 : other_block - 1, found.other_block);
-    tk_emu_find(&at->block->findings, &found);
+    index_of_group(launch, (uint32_t)at->group->number, found.block);
+    index_of_group(launch, other_group == ANY ? 0 : other_group - 1, found.other_block);
+    tk_emu_find(&at->group->findings, &found);
 }
 
 static void merge_cell(const touched *at, const tk_emu_cell *cell, history *past) {
-    uint32_t own = (uint32_t)at->block->number + 1;
+    uint32_t own = (uint32_t)at->group->number + 1;
     uint16_t read_op = cell->read & 0x80000000u
-                           ? at->block->readers.items[cell->read & 0x7fffffffu].op
+                           ? at->group->readers.items[cell->read & 0x7fffffffu].op
                            : cell->read_op;
     if (cell->write && past->writer && past->writer != own)
         report(at, cell->write_op, past->write_op, past->writer,
@@ -219,13 +217,13 @@ static void merge_bytes(const tk_emu_page *page, unsigned char *to) {
     }
 }
 
-static void merge_page(tk_emu_block *block, const tk_emu_page *page) {
-    tk_emu_launch *launch = block->launch;
+static void merge_page(tk_emu_group *group, const tk_emu_page *page) {
+    tk_emu_launch *launch = group->launch;
     record *past = record_of(launch, page->key);
     uint64_t number = page->key & (((uint64_t)1 << TK_EMU_BUFFER_SHIFT) - 1);
-    touched at = {.block = block, .key = page->key};
+    touched at = {.group = group, .key = page->key};
     if (!past) {
-        block->status = TK_OUT_OF_MEMORY;
+        group->status = TK_OUT_OF_MEMORY;
         return;
     }
     merge_bytes(page, launch->buffers[page->key >> TK_EMU_BUFFER_SHIFT].data +
@@ -250,15 +248,15 @@ static size_t sort_pages(tk_emu_pages *pages) {
     return count;
 }
 
-void tk_emu_commit(tk_emu_block *block) {
-    tk_emu_pages *pages = block->pages;
+void tk_emu_commit(tk_emu_group *group) {
+    tk_emu_pages *pages = group->pages;
     if (!pages) return;
     size_t count = pages->places ? sort_pages(pages) : 0;
     for (size_t i = 0; i < count; i++) {
-        merge_page(block, pages->places[i]);
+        merge_page(group, pages->places[i]);
         tk_free(pages->places[i]);
     }
     tk_free(pages->places);
     tk_free(pages);
-    block->pages = NULL;
+    group->pages = NULL;
 }

@@ -1,4 +1,5 @@
-/* Shuffles and votes. The lanes of the mask must reach them together; they order nothing. */
+/* Shuffles, votes and what else lanes of a warp do together. The lanes of the mask must reach them
+ * together; they order nothing. */
 #include "kernel/emu.h"
 
 #define BODY(function)                                                                             \
@@ -79,3 +80,85 @@ BODY(ballot_lanes) {
     TK_EMU_EACH(mask, to[l] = yes);
 }
 PICK(ballot, ballot_lanes)
+
+/* ---- the same values ---- */
+
+static uint64_t value_at(const tk_emu_warp *warp, const tk_emu_insn *insn, int lane) {
+    const void *from = tk_emu_from(warp, insn, 0);
+    return tk_ktype_bytes(insn->op->operands[0]->type) == 8 ? ((const uint64_t *)from)[lane]
+                                                            : ((const uint32_t *)from)[lane];
+}
+
+static uint32_t lanes_like(const tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask,
+                           int lane) {
+    uint32_t same = 0;
+    TK_EMU_EACH(mask, same |= (uint32_t)(value_at(warp, insn, l) == value_at(warp, insn, lane))
+                              << l);
+    return same;
+}
+
+BODY(match_lanes) {
+    bool all = tk_kop_attr(insn->op, TK_KA_match) == 1;
+    uint32_t *to = tk_emu_to(warp, insn);
+    check_lanes(warp, insn, mask);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        uint32_t same = lanes_like(warp, insn, mask, lane);
+        to[lane] = all && same != mask ? 0 : same;
+    }
+}
+PICK(match, match_lanes)
+
+/* By place in the words of the attribute. */
+enum { ADD, SMIN, SMAX, UMIN, UMAX, MIN, MAX, AND, OR, XOR };
+
+static uint32_t combined(int64_t how, uint32_t a, uint32_t b) {
+    switch (how) {
+    case ADD:
+        return a + b;
+    case SMIN:
+        return (int32_t)a < (int32_t)b ? a : b;
+    case SMAX:
+        return (int32_t)a > (int32_t)b ? a : b;
+    case UMIN:
+        return a < b ? a : b;
+    case UMAX:
+        return a > b ? a : b;
+    case AND:
+        return a & b;
+    case OR:
+        return a | b;
+    default:
+        return a ^ b;
+    }
+}
+
+BODY(reduce_lanes) {
+    int64_t how = tk_kop_attr(insn->op, TK_KA_reduce);
+    const uint32_t *from = tk_emu_from(warp, insn, 0);
+    uint32_t *to = tk_emu_to(warp, insn), result = from[__builtin_ctz(mask)];
+    check_lanes(warp, insn, mask);
+    for (uint32_t left = mask & (mask - 1); left; left &= left - 1)
+        result = combined(how, result, from[__builtin_ctz(left)]);
+    TK_EMU_EACH(mask, to[l] = result);
+}
+
+tk_emu_pick tk_emu_pick_warp_reduce(const tk_kop *op) {
+    int64_t how = tk_kop_attr(op, TK_KA_reduce);
+    return (tk_emu_pick){.body = how == MIN || how == MAX ? NULL : reduce_lanes};
+}
+
+/* The lowest lane, as the hardware happens to choose. */
+BODY(elect_lane) {
+    uint8_t *to = tk_emu_to(warp, insn);
+    int chosen = __builtin_ctz(mask);
+    check_lanes(warp, insn, mask);
+    TK_EMU_EACH(mask, to[l] = l == chosen);
+}
+PICK(elect, elect_lane)
+
+BODY(active_lanes) {
+    uint32_t *to = tk_emu_to(warp, insn);
+    TK_EMU_EACH(mask, to[l] = mask);
+}
+PICK(active, active_lanes)

@@ -1,162 +1,96 @@
-/* A launch: buffers get addresses, blocks run in waves on the pool's threads, and their pages and
- * findings are merged in the order of blocks. */
+/* A launch: buffers get addresses, groups of blocks run in waves on the pool's threads, and their
+ * pages and findings are merged in the order of groups. */
 #include "base/error.h"
 #include "base/pool.h"
 #include "kernel/contract.h"
-#include "kernel/emu.h"
+#include "kernel/emu_group.h"
+#include "kernel/emu_tma.h"
 #include "kernel/emulation.h"
 
 static tk_status no_memory(void) { return tk_fail(TK_OUT_OF_MEMORY, "no memory for an emulation"); }
-
-/* ---- blocks ---- */
-
-static void release_warp(tk_emu_warp *warp) {
-    for (int l = 0; l < TK_EMU_LANES; l++) tk_emu_row_drop(warp->row[l]);
-    tk_free(warp->registers);
-}
-
-static void release_block(tk_emu_block *block) {
-    for (uint32_t w = 0; w < block->n_warps && block->warps; w++) release_warp(&block->warps[w]);
-    for (int i = 0; i < TK_EMU_BARRIERS; i++) {
-        tk_emu_row_drop(block->barriers[i].joined);
-        tk_emu_row_drop(block->barriers[i].last);
-    }
-    for (uint32_t i = 0; i < block->launch->n_clocks - block->launch->n_threads && block->agents;
-         i++)
-        tk_vec_deinit(&block->agents[i].begun);
-    tk_free(block->agents);
-    for (size_t i = 0; i < sizeof block->steps / sizeof *block->steps; i++)
-        tk_vec_deinit(&block->steps[i]);
-    tk_free(block->warps);
-    tk_free(block->shared);
-    tk_free(block->shared_cells);
-    tk_free(block->counters);
-    tk_vec_deinit(&block->readers);
-    tk_vec_deinit(&block->unset);
-    tk_emu_findings_deinit(&block->findings);
-}
-
-static bool start_warp(tk_emu_block *block, uint32_t number) {
-    const tk_emu_launch *launch = block->launch;
-    tk_emu_warp *warp = &block->warps[number];
-    uint32_t lanes = launch->n_threads - number * TK_EMU_LANES;
-    *warp = (tk_emu_warp){.block = block,
-                          .number = number,
-                          .lanes = lanes >= TK_EMU_LANES ? TK_EMU_ALL : (1u << lanes) - 1,
-                          .n_strands = 1};
-    warp->strands[0].mask = warp->lanes;
-    warp->registers = tk_malloc(launch->program->register_bytes + 64);
-    for (int l = 0; l < TK_EMU_LANES; l++) warp->clock[l] = 1;
-    if (warp->registers) memcpy(warp->registers, launch->image, launch->program->register_bytes);
-    return warp->registers != NULL;
-}
-
-/* Odd multipliers from SplitMix64 keep neighbouring blocks apart. */
-static uint64_t seed_of(uint64_t seed, int64_t number) {
-    uint64_t z = seed + 0x9e3779b97f4a7c15u * ((uint64_t)number + 1);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (z ^ z >> 31) | 1;
-}
-
-static bool start_block(tk_emu_launch *launch, int64_t number, tk_emu_block *block) {
-    const int64_t *grid = launch->shape.grid;
-    const tk_emu_program *program = launch->program;
-    *block = (tk_emu_block){
-        .launch = launch,
-        .number = number,
-        .random = seed_of(launch->seed, number),
-        .index = {number % grid[0], number / grid[0] % grid[1], number / grid[0] / grid[1]}};
-    block->n_warps = (launch->n_threads + TK_EMU_LANES - 1) / TK_EMU_LANES;
-    block->shared_bytes = launch->shared_bytes;
-    block->warps = tk_calloc(block->n_warps, sizeof *block->warps);
-    block->shared = tk_calloc(1, (size_t)block->shared_bytes + 16);
-    block->shared_cells = tk_calloc((size_t)block->shared_bytes / program->shared_unit + 1,
-                                    sizeof *block->shared_cells);
-    block->counters = tk_calloc(program->ops.count + 1, sizeof *block->counters);
-    block->agents = tk_calloc(launch->n_clocks - launch->n_threads + 1, sizeof *block->agents);
-    if (!block->warps || !block->shared || !block->shared_cells || !block->counters ||
-        !block->agents)
-        return false;
-    for (uint32_t w = 0; w < block->n_warps; w++)
-        if (!start_warp(block, w)) return false;
-    return true;
-}
 
 /* ---- waves ---- */
 
 typedef struct wave {
     tk_emu_launch *launch;
-    tk_emu_block *blocks;
+    tk_emu_group *groups;
     int64_t first;
+    int64_t clusters; /* of a group */
 } wave;
 
-static void run_blocks(void *arg, int64_t begin, int64_t end, int worker) {
+static void run_groups(void *arg, int64_t begin, int64_t end, int worker) {
     wave *w = arg;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
-        if (start_block(w->launch, w->first + i, &w->blocks[i]))
-            tk_emu_run_block(&w->blocks[i]);
-        else
-            w->blocks[i].status = TK_OUT_OF_MEMORY;
+        int64_t number = w->first + i, first = number * w->clusters;
+        if (tk_emu_group_init(w->launch, number, first, first + w->clusters, &w->groups[i]))
+            tk_emu_run_group(&w->groups[i]);
     }
 }
 
-static void add_counts(tk_emu_launch *launch, const tk_emu_block *block) {
-    for (size_t i = 0; i < launch->program->ops.count && block->counters; i++) {
-        launch->counters[i].warps += block->counters[i].warps;
-        launch->counters[i].lanes += block->counters[i].lanes;
-        launch->counters[i].sectors += block->counters[i].sectors;
-        launch->counters[i].conflicts += block->counters[i].conflicts;
+static void add_counts(tk_emu_launch *launch, const tk_emu_group *group) {
+    for (size_t i = 0; i < launch->program->ops.count && group->counters; i++) {
+        launch->counters[i].warps += group->counters[i].warps;
+        launch->counters[i].lanes += group->counters[i].lanes;
+        launch->counters[i].sectors += group->counters[i].sectors;
+        launch->counters[i].conflicts += group->counters[i].conflicts;
     }
-    launch->totals.lane_operations += block->totals.lane_operations;
-    launch->totals.flops += block->totals.flops;
-    launch->totals.read_bytes += block->totals.read_bytes;
-    launch->totals.written_bytes += block->totals.written_bytes;
+    launch->totals.lane_operations += group->totals.lane_operations;
+    launch->totals.flops += group->totals.flops;
+    launch->totals.read_bytes += group->totals.read_bytes;
+    launch->totals.written_bytes += group->totals.written_bytes;
 }
 
-static tk_status status_of(const tk_emu_block *block) {
-    if (block->status == TK_OUT_OF_MEMORY) return no_memory();
-    if (block->status == TK_OK) return TK_OK;
+static tk_status status_of(const tk_emu_group *group) {
+    if (group->status == TK_OUT_OF_MEMORY) return no_memory();
+    if (group->status == TK_OK) return TK_OK;
+    if (group->status == TK_INDEX_ERROR)
+        return tk_fail(TK_UNSUPPORTED,
+                       "the emulator tells 16384 threads, mbarriers and their asynchronous work "
+                       "apart, and the blocks around block %lld have more",
+                       (long long)(group->number * group->launch->slots));
     return tk_fail(
         TK_UNSUPPORTED,
         "the emulator counts 131071 synchronisations a thread, and block %lld makes more",
-        (long long)block->number);
+        (long long)(group->number * group->launch->slots));
 }
 
-/* In the order of blocks. */
-static tk_status finish_block(tk_emu_launch *launch, tk_emu_block *block) {
-    tk_emu_commit(block);
-    add_counts(launch, block);
-    tk_emu_find_all(&launch->findings, &block->findings);
-    tk_status status = status_of(block);
-    release_block(block);
+/* In the order of groups. */
+static tk_status finish_group(tk_emu_launch *launch, tk_emu_group *group) {
+    tk_emu_commit(group);
+    add_counts(launch, group);
+    tk_emu_find_all(&launch->findings, &group->findings);
+    tk_status status = status_of(group);
+    tk_emu_group_deinit(group);
     return status;
 }
 
-static tk_status run_wave(tk_emu_launch *launch, tk_emu_block *blocks, int64_t first,
-                          int64_t count) {
-    wave w = {.launch = launch, .blocks = blocks, .first = first};
+static tk_status run_wave(const wave *of, int64_t first, int64_t count) {
+    wave w = *of;
     tk_status status = TK_OK;
-    tk_parallel_for(count, 1, run_blocks, &w);
+    w.first = first;
+    tk_parallel_for(count, 1, run_groups, &w);
     for (int64_t i = 0; i < count; i++) {
-        tk_status of_block = finish_block(launch, &blocks[i]);
-        if (status == TK_OK) status = of_block;
+        tk_status of_group = finish_group(w.launch, &w.groups[i]);
+        if (status == TK_OK) status = of_group;
     }
     return status;
 }
 
+/* One group of all clusters when they may wait for each other, else a group for each. */
 static tk_status run_grid(tk_emu_launch *launch) {
     const int64_t *grid = launch->shape.grid;
-    int64_t total = grid[0] * grid[1] * grid[2];
-    tk_emu_block *blocks = tk_calloc((size_t)launch->resident, sizeof *blocks);
-    if (!blocks) return no_memory();
+    int64_t clusters = grid[0] * grid[1] * grid[2] / launch->cluster;
+    bool joined = launch->program->joined;
+    int64_t groups = joined ? clusters > 0 : clusters, at_once = launch->resident / launch->cluster;
+    if (at_once < 1 || joined) at_once = 1;
+    wave w = {.launch = launch, .clusters = joined ? clusters : 1};
+    w.groups = tk_calloc((size_t)at_once, sizeof *w.groups);
+    if (!w.groups) return no_memory();
     tk_status status = TK_OK;
-    for (int64_t first = 0; first < total && status == TK_OK; first += launch->resident) {
-        int64_t count = total - first < launch->resident ? total - first : launch->resident;
-        status = run_wave(launch, blocks, first, count);
-    }
-    tk_free(blocks);
+    for (int64_t first = 0; first < groups && status == TK_OK; first += at_once)
+        status = run_wave(&w, first, groups - first < at_once ? groups - first : at_once);
+    tk_free(w.groups);
     return status;
 }
 
@@ -169,6 +103,9 @@ static void spread(unsigned char *to, uint64_t bits, int bytes) {
 static uint64_t address_of(const tk_kemulate *how, size_t index) {
     return ((uint64_t)index + 1) << TK_EMU_BUFFER_SHIFT | how->buffers[index].offset;
 }
+
+/* Of a tensor map: its number, where buffers have theirs. */
+static uint64_t map_address(size_t index) { return ((uint64_t)index + 1) << TK_EMU_BUFFER_SHIFT; }
 
 static tk_status make_image(tk_emu_launch *launch, const tk_kemulate *how) {
     const tk_emu_program *program = launch->program;
@@ -184,7 +121,10 @@ static tk_status make_image(tk_emu_launch *launch, const tk_kemulate *how) {
         const tk_kvalue *value = kernel->contract.params.items[i].value;
         bool pointer = value->type.kind == TK_KT_POINTER;
         spread(launch->image + program->registers[value->id],
-               pointer ? address_of(how, i) : how->arguments[i].bits, tk_ktype_bytes(value->type));
+               !pointer                               ? how->arguments[i].bits
+               : kernel->contract.params.items[i].map ? map_address(i)
+                                                      : address_of(how, i),
+               tk_ktype_bytes(value->type));
     }
     return TK_OK;
 }
@@ -218,10 +158,7 @@ static tk_status set_buffers(tk_emu_launch *launch, const tk_kernel *kernel,
     if (!launch->buffers) return no_memory();
     for (uint32_t i = 0; i < launch->n_buffers; i++) {
         const tk_kparameter *param = &kernel->contract.params.items[i];
-        if (param->map)
-            return tk_fail(TK_UNSUPPORTED, "the emulator has no tensor maps yet: parameter %s",
-                           param->value->name);
-        if (param->value->type.kind != TK_KT_POINTER) continue;
+        if (param->map || param->value->type.kind != TK_KT_POINTER) continue;
         const tk_kbuffer *buffer = &how->buffers[i];
         if (buffer->offset > buffer->bytes || (!buffer->data && buffer->bytes) ||
             buffer->bytes >> (TK_EMU_BUFFER_SHIFT - 1))
@@ -235,6 +172,26 @@ static tk_status set_buffers(tk_emu_launch *launch, const tk_kernel *kernel,
     return join_overlapping(launch, kernel);
 }
 
+static int param_of(const tk_kernel *kernel, const tk_kvalue *value) {
+    for (size_t i = 0; i < kernel->contract.params.count; i++)
+        if (kernel->contract.params.items[i].value == value) return (int)i;
+    return -1;
+}
+
+/* Rules of tensor maps get their values. */
+static tk_status bind_maps(tk_emu_launch *launch, const tk_kernel *kernel,
+                           const tk_kbinding *binding, const tk_kemulate *how) {
+    launch->maps = tk_calloc(launch->n_buffers + 1, sizeof *launch->maps);
+    if (!launch->maps) return no_memory();
+    for (uint32_t i = 0; i < launch->n_buffers; i++) {
+        const tk_kmap *map = kernel->contract.params.items[i].map;
+        if (!map) continue;
+        uint64_t base = address_of(how, (size_t)param_of(kernel, map->base));
+        TK_TRY(tk_emu_map_bind(kernel, binding, (int)i, base, &launch->maps[i]));
+    }
+    return TK_OK;
+}
+
 /* What the contract says, with the emulator's addresses for pointers. */
 static tk_status compute_shape(tk_emu_launch *launch, const tk_kernel *kernel,
                                const tk_kemulate *how) {
@@ -246,8 +203,10 @@ static tk_status compute_shape(tk_emu_launch *launch, const tk_kernel *kernel,
         bool pointer = kernel->contract.params.items[i].value->type.kind == TK_KT_POINTER;
         arguments[i].bits = pointer ? address_of(how, i) : how->arguments[i].bits;
     }
+    tk_kbinding binding = {kernel, device, arguments};
     tk_status status =
         tk_kernel_launch(kernel, device, how->n_arguments, arguments, &launch->shape);
+    if (status == TK_OK) status = bind_maps(launch, kernel, &binding, how);
     tk_free(arguments);
     if (status == TK_OK && how->launch.block[0]) launch->shape = how->launch;
     return status;
@@ -256,8 +215,6 @@ static tk_status compute_shape(tk_emu_launch *launch, const tk_kernel *kernel,
 static tk_status check_shape(const tk_emu_launch *launch, const tk_kernel *kernel) {
     const tk_klaunch *shape = &launch->shape;
     int64_t blocks = shape->grid[0] * shape->grid[1] * shape->grid[2];
-    if (shape->cluster[0] * shape->cluster[1] * shape->cluster[2] != 1)
-        return tk_fail(TK_UNSUPPORTED, "kernel %s: the emulator has no clusters yet", kernel->name);
     if (blocks >= INT32_MAX)
         return tk_fail(TK_UNSUPPORTED, "kernel %s: %lld blocks are more than the emulator runs",
                        kernel->name, (long long)blocks);
@@ -268,12 +225,29 @@ static tk_status check_shape(const tk_emu_launch *launch, const tk_kernel *kerne
     return TK_OK;
 }
 
-/* Clocks behind those of the threads. */
-static void set_agents(tk_emu_launch *launch) {
-    launch->n_clocks = launch->n_threads;
-    launch->wgmma_agent = launch->n_clocks;
-    if (launch->program->has_wgmma)
-        launch->n_clocks += (launch->n_threads + TK_EMU_LANES - 1) / TK_EMU_LANES;
+/* Blocks that live at once in one group: those of a cluster, or all resident ones as far as their
+ * threads can be told apart. */
+static void set_slots(tk_emu_launch *launch) {
+    enum { MOST_LANES = 8192 };
+    const int64_t *grid = launch->shape.grid, *cluster = launch->shape.cluster;
+    int64_t blocks = grid[0] * grid[1] * grid[2], lanes;
+    launch->n_warps = (launch->n_threads + TK_EMU_LANES - 1) / TK_EMU_LANES;
+    launch->cluster = (uint32_t)(cluster[0] * cluster[1] * cluster[2]);
+    launch->slots = launch->cluster;
+    lanes = (int64_t)launch->n_warps * TK_EMU_LANES * launch->program->n_kinds;
+    while (launch->program->joined && launch->slots + launch->cluster <= launch->resident &&
+           launch->slots + launch->cluster <= blocks &&
+           (launch->slots + launch->cluster) * lanes <= MOST_LANES)
+        launch->slots += launch->cluster;
+    launch->wgmma_agent = (uint32_t)(launch->slots * lanes);
+}
+
+static tk_status check_ids(const tk_emu_launch *launch, const tk_kernel *kernel) {
+    enum { MOST = 16384 - 1024 };
+    if (launch->wgmma_agent <= MOST) return TK_OK;
+    return tk_fail(TK_UNSUPPORTED,
+                   "kernel %s: clusters of %u blocks of %u threads are more than the emulator runs",
+                   kernel->name, launch->cluster, launch->n_threads);
 }
 
 static tk_status prepare(tk_emu_launch *launch, const tk_kernel *kernel, const tk_kemulate *how) {
@@ -283,7 +257,8 @@ static tk_status prepare(tk_emu_launch *launch, const tk_kernel *kernel, const t
     TK_TRY(compute_shape(launch, kernel, how));
     launch->n_threads =
         (uint32_t)(launch->shape.block[0] * launch->shape.block[1] * launch->shape.block[2]);
-    set_agents(launch);
+    set_slots(launch);
+    TK_TRY(check_ids(launch, kernel));
     launch->shared_bytes = tk_kshared_total(&launch->program->shared, launch->shape.dynamic_shared);
     TK_TRY(check_shape(launch, kernel));
     TK_TRY(make_image(launch, how));

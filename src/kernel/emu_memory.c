@@ -4,22 +4,15 @@
  * page of the block) and checked for bounds and alignment; a lane whose address is wrong is
  * reported and takes no part. Then the order of accesses is checked cell by cell (emu_order.c), and
  * bytes are moved. */
-#include "kernel/emu.h"
+#include "kernel/emu_memory.h"
+
+#include "kernel/emu_atomic.h"
+#include "kernel/emu_mbarrier.h"
 
 #define BODY(function)                                                                             \
     static void function(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask)
 
-/* One access of a warp. */
-typedef struct request {
-    tk_emu_warp *warp;
-    const tk_emu_insn *insn;
-    uint64_t address[TK_EMU_LANES];
-    uint32_t bytes;   /* of a lane */
-    uint32_t element; /* bytes of an element */
-    bool shared;
-    bool write;
-    bool run; /* all lanes, one behind the other without a gap */
-} request;
+typedef tk_emu_request request;
 
 static bool is_shared_space(unsigned space) {
     return space == TK_KS_SHARED || space == TK_KS_CLUSTER;
@@ -42,37 +35,27 @@ static bool check_alignment(const request *r, int lane) {
     return false;
 }
 
+/* Memory of an mbarrier is touched by operations on it alone. */
+static void check_mbarriers(const request *r, int lane) {
+    const tk_emu_block *block = r->warp->block;
+    uint64_t offset = tk_emu_shared_offset(r->address[lane]);
+    if (block->group->mbarriers &&
+        tk_emu_mbarrier_overlaps(tk_emu_shared_block(r->warp, r->address[lane]), offset, r->bytes))
+        tk_emu_report(r->warp, r->insn, lane, TK_KF_MBARRIER_USE,
+                      "address 0x%llx is in an mbarrier", (unsigned long long)r->address[lane]);
+}
+
 static bool check_shared(const request *r, int lane) {
-    uint64_t at = r->address[lane] - TK_EMU_SHARED_BASE,
-             size = (uint64_t)r->warp->block->shared_bytes;
-    if (r->address[lane] >= TK_EMU_SHARED_BASE && at <= size && size - at >= r->bytes)
-        return check_alignment(r, lane);
-    tk_emu_report(r->warp, r->insn, lane, TK_KF_OUT_OF_BOUNDS,
-                  "%u bytes at %lld of %llu bytes of shared memory", r->bytes, (long long)at,
-                  (unsigned long long)size);
-    return false;
+    if (!tk_emu_shared_check(r->warp, r->insn, lane, r->address[lane], r->bytes) ||
+        !check_alignment(r, lane))
+        return false;
+    check_mbarriers(r, lane);
+    return true;
 }
 
-static const tk_emu_buffer *buffer_at(const tk_emu_launch *launch, uint64_t address,
-                                      uint64_t *out_offset) {
-    uint64_t number = (address >> TK_EMU_BUFFER_SHIFT) - 1;
-    *out_offset = address & (((uint64_t)1 << TK_EMU_BUFFER_SHIFT) - 1);
-    return number < launch->n_buffers ? &launch->buffers[number] : NULL;
-}
-
-/* An address a little before a buffer is one far behind the buffer before it: told as a negative
- * offset. */
 static bool check_global(const request *r, int lane) {
-    uint64_t offset;
-    const tk_emu_buffer *buffer = buffer_at(r->warp->block->launch, r->address[lane], &offset);
-    if (buffer && offset <= buffer->bytes && buffer->bytes - offset >= r->bytes)
-        return check_alignment(r, lane);
-    tk_emu_report(r->warp, r->insn, lane, TK_KF_OUT_OF_BOUNDS,
-                  "%u bytes at address 0x%llx, %s%llu bytes", r->bytes,
-                  (unsigned long long)r->address[lane],
-                  buffer ? "in a buffer of " : "in no buffer, ",
-                  (unsigned long long)(buffer ? buffer->bytes : 0));
-    return false;
+    return tk_emu_global_check(r->warp, r->insn, lane, r->address[lane], r->bytes, false) &&
+           check_alignment(r, lane);
 }
 
 static bool is_run(const request *r, uint32_t mask) {
@@ -87,8 +70,10 @@ static bool is_run(const request *r, uint32_t mask) {
 static bool check_run(const request *r) {
     uint64_t offset = r->address[0] - TK_EMU_SHARED_BASE, bytes = (uint64_t)TK_EMU_LANES * r->bytes;
     uint64_t size = (uint64_t)r->warp->block->shared_bytes;
+    if (r->shared && r->warp->block->group->mbarriers) return false;
     if (!r->shared) {
-        const tk_emu_buffer *buffer = buffer_at(r->warp->block->launch, r->address[0], &offset);
+        const tk_emu_buffer *buffer =
+            tk_emu_buffer_at(r->warp->block->launch, r->address[0], &offset);
         size = buffer ? buffer->bytes : 0;
     }
     return r->address[0] % r->bytes == 0 && offset <= size && size - offset >= bytes;
@@ -156,6 +141,10 @@ static uint64_t count_conflicts(const request *r, uint32_t mask) {
     return conflicts;
 }
 
+void tk_emu_count_sectors(const tk_emu_request *r, uint32_t mask) {
+    if (mask) r->warp->block->counters[r->insn->number].sectors += count_sectors(r, mask);
+}
+
 static void count_request(const request *r, uint32_t mask) {
     tk_emu_block *block = r->warp->block;
     tk_emu_counter *counter = &block->counters[r->insn->number];
@@ -198,30 +187,20 @@ static bool is_uniform(const request *r, uint32_t mask) {
 /* ---- places ---- */
 
 static unsigned char *shared_place(const request *r, int lane) {
-    return r->warp->block->shared + (r->address[lane] - TK_EMU_SHARED_BASE);
+    return tk_emu_shared_block(r->warp, r->address[lane])->shared +
+           tk_emu_shared_offset(r->address[lane]);
 }
 
 static tk_emu_cell *shared_cells(const request *r, int lane) {
-    tk_emu_block *block = r->warp->block;
+    tk_emu_block *block = tk_emu_shared_block(r->warp, r->address[lane]);
     return block->shared_cells +
-           (r->address[lane] - TK_EMU_SHARED_BASE) / block->launch->program->shared_unit;
+           tk_emu_shared_offset(r->address[lane]) / block->launch->program->shared_unit;
 }
 
 /* A page and the place in it; NULL for a buffer that is read in place, or when memory is out. An
  * access is aligned to its size, so it lies in one page. */
 static tk_emu_page *global_page(const request *r, int lane, unsigned char **out_place) {
-    uint64_t offset;
-    tk_emu_launch *launch = r->warp->block->launch;
-    const tk_emu_buffer *buffer = buffer_at(launch, r->address[lane], &offset);
-    if (buffer->access == TK_KACCESS_READ) {
-        *out_place = buffer->data + offset;
-        return NULL;
-    }
-    const tk_emu_buffer *whole = &launch->buffers[buffer->number];
-    uint64_t at = offset + (uint64_t)(buffer->data - whole->data);
-    tk_emu_page *page = tk_emu_page_of(r->warp->block, buffer->number, at);
-    *out_place = page ? page->data + at % TK_EMU_PAGE_BYTES : NULL;
-    return page;
+    return tk_emu_global_at(r->warp, r->address[lane], out_place);
 }
 
 /* ---- loads ---- */
@@ -326,12 +305,17 @@ static request request_of(tk_emu_warp *warp, const tk_emu_insn *insn, tk_ktype t
                      .shared = is_shared_space(insn->op->operands[0]->type.space)};
 }
 
+/* The lanes whose condition holds; `operand` may be missing. */
+static uint32_t active_lanes(const tk_emu_warp *warp, const tk_emu_insn *insn, int operand,
+                             uint32_t mask) {
+    return tk_emu_given(insn, operand) ? tk_emu_true_lanes(tk_emu_from(warp, insn, operand), mask)
+                                       : mask;
+}
+
 BODY(load) {
     enum { CONDITION = 1, OTHER = 2 };
     request r = request_of(warp, insn, insn->op->results[0]->type, false);
-    uint32_t active = tk_emu_given(insn, CONDITION)
-                          ? tk_emu_true_lanes(tk_emu_from(warp, insn, CONDITION), mask)
-                          : mask;
+    uint32_t active = active_lanes(warp, insn, CONDITION, mask);
     read_addresses(&r, active);
     uint32_t good = check(&r, active);
     if (good != mask) load_other(&r, mask & ~good, tk_emu_given(insn, OTHER));
@@ -343,11 +327,65 @@ BODY(load) {
         load_global(&r, good);
 }
 
-/* Weak and relaxed accesses alone: others order threads, which is more than a load. */
-static bool is_plain(const tk_kop *op) { return tk_kop_attr(op, TK_KA_order) == 0; }
+static bool is_weak(const tk_kop *op) { return tk_kop_attr(op, TK_KA_order) == 0; }
+
+/* ---- ordered loads ---- */
+
+/* What an ordered access or atomic operation of a lane touches; false when memory is out. */
+static bool place_of(const request *r, int lane, tk_emu_place *out) {
+    if (r->shared) {
+        *out = (tk_emu_place){.data = shared_place(r, lane), .cells = shared_cells(r, lane)};
+        return true;
+    }
+    out->page = global_page(r, lane, &out->data);
+    if (out->page) {
+        out->at = (size_t)(out->data - out->page->data);
+        out->cells = out->page->cells + out->at / r->warp->block->launch->program->global_unit;
+    }
+    return out->data != NULL;
+}
+
+static uint32_t unit_of(const request *r) {
+    const tk_emu_program *program = r->warp->block->launch->program;
+    return r->shared ? program->shared_unit : program->global_unit;
+}
+
+BODY(load_ordered) {
+    enum { CONDITION = 1, OTHER = 2 };
+    request r = request_of(warp, insn, insn->op->results[0]->type, false);
+    uint32_t active = active_lanes(warp, insn, CONDITION, mask);
+    read_addresses(&r, active);
+    uint32_t good = check(&r, active);
+    if (good != mask) load_other(&r, mask & ~good, tk_emu_given(insn, OTHER));
+    if (!good) return;
+    count_request(&r, good);
+    tk_emu_poll(warp, insn, good);
+    for (uint32_t left = good; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        tk_emu_place place;
+        if (!place_of(&r, lane, &place)) return;
+        if (place.cells) {
+            tk_emu_access access = access_of(&r, lane, place.cells, unit_of(&r));
+            if (r.shared) check_set(&access, lane);
+            tk_emu_note_strong(&access, lane);
+            tk_emu_synchronise(warp, insn, lane, place.cells, TK_EMU_READ);
+        }
+        take_bytes(&r, lane, place.data);
+    }
+}
 
 tk_emu_pick tk_emu_pick_load(const tk_kop *op) {
-    return (tk_emu_pick){.body = is_plain(op) ? load : NULL};
+    return (tk_emu_pick){.body = is_weak(op) ? load : load_ordered};
+}
+
+/* Brings nothing nearer here, but the address must be one. */
+BODY(prefetch_lanes) {
+    const uint64_t *address = tk_emu_from(warp, insn, 0);
+    TK_EMU_EACH(mask, (void)tk_emu_global_check(warp, insn, l, address[l], 1, false));
+}
+tk_emu_pick tk_emu_pick_prefetch(const tk_kop *op) {
+    (void)op;
+    return (tk_emu_pick){.body = prefetch_lanes};
 }
 
 /* ---- stores ---- */
@@ -382,18 +420,9 @@ static void store_shared(request *r, uint32_t mask) {
     }
 }
 
-static void mark_written(tk_emu_page *page, size_t at, uint32_t bytes) {
-    for (size_t end = at + bytes, upto; at < end; at = upto) {
-        upto = (at | 63) + 1 < end ? (at | 63) + 1 : end;
-        uint64_t bits =
-            upto - at == 64 ? UINT64_MAX : (((uint64_t)1 << (upto - at)) - 1) << at % 64;
-        page->written[at / 64] |= bits;
-    }
-}
-
 static bool may_write(const request *r, int lane) {
     uint64_t offset;
-    return (buffer_at(r->warp->block->launch, r->address[lane], &offset)->access &
+    return (tk_emu_buffer_at(r->warp->block->launch, r->address[lane], &offset)->access &
             TK_KACCESS_WRITE) != 0;
 }
 
@@ -407,7 +436,7 @@ static bool store_global_run(request *r) {
     tk_emu_access access = access_of(r, 0, page->cells + at / unit, unit);
     tk_emu_note_write_run(&access);
     put_run(r, place);
-    mark_written(page, at, (uint32_t)bytes);
+    tk_emu_mark_written(page, at, (uint32_t)bytes);
     return true;
 }
 
@@ -427,16 +456,14 @@ static void store_global(request *r, uint32_t mask) {
         tk_emu_access access = access_of(r, lane, page->cells + at / unit, unit);
         tk_emu_note_write(&access, lane);
         put_bytes(r, lane, place);
-        mark_written(page, at, r->bytes);
+        tk_emu_mark_written(page, at, r->bytes);
     }
 }
 
 BODY(store) {
     enum { CONDITION = 2 };
     request r = request_of(warp, insn, insn->op->operands[1]->type, true);
-    uint32_t active = tk_emu_given(insn, CONDITION)
-                          ? tk_emu_true_lanes(tk_emu_from(warp, insn, CONDITION), mask)
-                          : mask;
+    uint32_t active = active_lanes(warp, insn, CONDITION, mask);
     read_addresses(&r, active);
     uint32_t good = check(&r, active);
     if (!good) return;
@@ -447,6 +474,109 @@ BODY(store) {
         store_global(&r, good);
 }
 
+/* ---- what reads and writes in order ---- */
+
+/* The place of a lane's update, noted; false for one that may not be written. */
+static bool begin_update(const request *r, int lane, tk_emu_place *out) {
+    if (!r->shared && !may_write(r, lane)) {
+        tk_emu_report(r->warp, r->insn, lane, TK_KF_EFFECT,
+                      "address 0x%llx is in a buffer that is only read",
+                      (unsigned long long)r->address[lane]);
+        return false;
+    }
+    return place_of(r, lane, out);
+}
+
+BODY(store_ordered) {
+    enum { CONDITION = 2 };
+    request r = request_of(warp, insn, insn->op->operands[1]->type, true);
+    uint32_t active = active_lanes(warp, insn, CONDITION, mask);
+    read_addresses(&r, active);
+    uint32_t good = check(&r, active);
+    if (!good) return;
+    count_request(&r, good);
+    for (uint32_t left = good; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        tk_emu_place place;
+        if (!begin_update(&r, lane, &place)) continue;
+        tk_emu_access access = access_of(&r, lane, place.cells, unit_of(&r));
+        tk_emu_note_strong(&access, lane);
+        tk_emu_synchronise(warp, insn, lane, place.cells, TK_EMU_WRITE);
+        put_bytes(&r, lane, place.data);
+        if (place.page) tk_emu_mark_written(place.page, place.at, r.bytes);
+        tk_emu_progress(warp);
+    }
+}
+
 tk_emu_pick tk_emu_pick_store(const tk_kop *op) {
-    return (tk_emu_pick){.body = is_plain(op) ? store : NULL};
+    return (tk_emu_pick){.body = is_weak(op) ? store : store_ordered};
+}
+
+/* ---- atomic operations ---- */
+
+/* Reads memory that nobody wrote, unless the operation replaces it. */
+static void check_update_set(const request *r, const tk_emu_access *access, int lane) {
+    if (r->shared && tk_kop_attr(r->insn->op, TK_KA_update) != TK_EMU_EXCHANGE)
+        check_set(access, lane);
+}
+
+static const unsigned char *operand_of(const request *r, int operand, int lane) {
+    return (const unsigned char *)tk_emu_from(r->warp, r->insn, operand) +
+           (size_t)lane * r->element;
+}
+
+/* Element by element; the old values go to the result, if there is one. */
+static void update_lane(const request *r, int lane, unsigned char *memory, bool compares) {
+    tk_kscalar scalar = (tk_kscalar)r->insn->op->operands[1]->type.scalar;
+    int update = (int)tk_kop_attr(r->insn->op, TK_KA_update);
+    bool changed = false;
+    if (r->insn->to != TK_EMU_NONE) take_bytes(r, lane, memory);
+    for (uint32_t at = 0; at < r->bytes; at += r->element) {
+        size_t row = (size_t)at * TK_EMU_LANES;
+        changed |= tk_emu_update(scalar, update, memory + at, operand_of(r, 1, lane) + row,
+                                 compares ? operand_of(r, 2, lane) : NULL);
+    }
+    if (changed)
+        tk_emu_progress(r->warp);
+    else
+        tk_emu_poll(r->warp, r->insn, 1u << lane);
+}
+
+static void update_lanes(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask, bool compares,
+                         int condition) {
+    request r = request_of(warp, insn, insn->op->operands[1]->type, true);
+    uint32_t active = active_lanes(warp, insn, condition, mask);
+    read_addresses(&r, active);
+    uint32_t good = check(&r, active);
+    if (insn->to != TK_EMU_NONE && good != mask) load_other(&r, mask & ~good, false);
+    if (good) count_request(&r, good);
+    for (uint32_t left = good; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        tk_emu_place place;
+        if (!begin_update(&r, lane, &place)) continue;
+        tk_emu_access access = access_of(&r, lane, place.cells, unit_of(&r));
+        check_update_set(&r, &access, lane);
+        tk_emu_note_strong(&access, lane);
+        tk_emu_synchronise(warp, insn, lane, place.cells, TK_EMU_READ | TK_EMU_WRITE);
+        update_lane(&r, lane, place.data, compares);
+        if (place.page) tk_emu_mark_written(place.page, place.at, r.bytes);
+    }
+}
+
+BODY(atomic_now) {
+    enum { EXPECTED = 2, CONDITION = 3 };
+    update_lanes(warp, insn, mask, tk_emu_given(insn, EXPECTED), CONDITION);
+}
+BODY(reduce_now) {
+    enum { CONDITION = 2 };
+    update_lanes(warp, insn, mask, false, CONDITION);
+}
+
+tk_emu_pick tk_emu_pick_atomic(const tk_kop *op) {
+    (void)op;
+    return (tk_emu_pick){.body = atomic_now};
+}
+tk_emu_pick tk_emu_pick_reduce(const tk_kop *op) {
+    (void)op;
+    return (tk_emu_pick){.body = reduce_now};
 }

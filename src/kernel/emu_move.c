@@ -230,9 +230,11 @@ static int64_t special_value(const tk_emu_warp *warp, int64_t which, int lane) {
         return block->shared_bytes;
     case DYNAMIC:
         return block->launch->shape.dynamic_shared;
+    case CLUSTER_RANK:
+        return block->rank;
     case CLUSTER_SIZE:
-        return 1;
-    default: /* sm, sms, grid, cluster_rank: one SM runs one grid */
+        return block->launch->cluster;
+    default: /* sm, sms, grid: one SM runs one grid */
         return which == SMS;
     }
 }
@@ -243,6 +245,20 @@ BODY(put_special) {
     TK_EMU_EACH(mask, to[l] = (uint32_t)special_value(warp, which, l));
 }
 PICK(special, put_special)
+
+/* Time goes on by what the block has done: the same in every run of a seed. */
+BODY(put_clock) {
+    int64_t *to = tk_emu_to(warp, insn),
+            now = (int64_t)warp->block->totals.lane_operations / TK_EMU_LANES;
+    TK_EMU_EACH(mask, to[l] = now);
+}
+PICK(clock, put_clock)
+
+BODY(put_policy) {
+    int64_t *to = tk_emu_to(warp, insn), policy = tk_kop_attr(insn->op, TK_KA_evict);
+    TK_EMU_EACH(mask, to[l] = policy);
+}
+PICK(cache_policy, put_policy)
 
 /* ---- claims ---- */
 
@@ -270,7 +286,7 @@ static void stop(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t lanes) {
     const tk_kernel *kernel = warp->block->launch->program->kernel;
     tk_emu_report(warp, insn, __builtin_ctz(lanes), TK_KF_ASSERTION, "%.180s",
                   tk_kop_text(kernel, insn->op, TK_KA_message));
-    warp->block->stopped = true;
+    warp->block->group->stopped = true;
 }
 
 BODY(check_assertion) {

@@ -1,23 +1,25 @@
-/* Running a block: strands, and whose turn it is.
+/* Running a group of blocks: strands, and whose turn it is.
  *
- * A turn is a number of instructions of one strand, both drawn from the block's random numbers, so
+ * A turn is a number of instructions of one strand, both drawn from the group's random numbers, so
  * one seed is one interleaving. A strand is cut short where it meets another of its warp: they
- * become one. It is also cut at operations that wait. The block ends when no strand is ready; then
+ * become one. It is also cut at operations that wait. The group ends when no strand is ready; then
  * either all are done, or those that wait never go on: a barrier that others ended without, or a
- * deadlock. */
+ * deadlock. Strands that look for a change in a loop are always ready; when all of them have looked
+ * often since anything last happened, that is a deadlock too. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/error.h"
-#include "kernel/emu.h"
+#include "kernel/emu_group.h"
+#include "kernel/emu_mbarrier.h"
 
 /* ---- chance ---- */
 
-uint32_t tk_emu_random(tk_emu_block *block, uint32_t limit) {
-    block->random ^= block->random << 13;
-    block->random ^= block->random >> 7;
-    block->random ^= block->random << 17;
-    return (uint32_t)(block->random >> 32) % limit;
+uint32_t tk_emu_random(tk_emu_group *group, uint32_t limit) {
+    group->random ^= group->random << 13;
+    group->random ^= group->random >> 7;
+    group->random ^= group->random << 17;
+    return (uint32_t)(group->random >> 32) % limit;
 }
 
 /* ---- findings ---- */
@@ -27,7 +29,7 @@ void tk_emu_report(tk_emu_warp *warp, const tk_emu_insn *insn, int lane, tk_kfin
     tk_emu_block *block = warp->block;
     char message[200];
     va_list arguments;
-    if (tk_emu_find_again(&block->findings, kind, insn->op, NULL)) return;
+    if (tk_emu_find_again(&block->group->findings, kind, insn->op, NULL)) return;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
@@ -38,7 +40,7 @@ void tk_emu_report(tk_emu_warp *warp, const tk_emu_insn *insn, int lane, tk_kfin
                           .count = 1,
                           .other_thread = -1};
     memcpy(found.block, block->index, sizeof found.block);
-    tk_emu_find(&block->findings, &found);
+    tk_emu_find(&block->group->findings, &found);
 }
 
 /* ---- strands ---- */
@@ -193,9 +195,9 @@ static bool step(tk_emu_warp *warp, tk_emu_strand **at) {
 }
 
 static void run_strand(tk_emu_warp *warp, tk_emu_strand *strand, uint32_t budget) {
-    tk_emu_block *block = warp->block;
+    const tk_emu_group *group = warp->block->group;
     uint32_t stop = meeting_point(warp, strand);
-    while (budget-- && !block->stopped && block->status == TK_OK) {
+    while (budget-- && !group->stopped && group->status == TK_OK) {
         if (!step(warp, &strand)) return;
         if (strand->pc == stop) return;
     }
@@ -231,15 +233,15 @@ static bool run_warp(tk_emu_warp *warp) {
     if (!ready) return false;
     tk_emu_strand *strand = furthest_behind(warp);
     if (ready > 1) {
-        if (tk_emu_random(warp->block, ANY_STRAND_IN) == 0)
-            strand = nth_ready(warp, tk_emu_random(warp->block, ready));
+        if (tk_emu_random(warp->block->group, ANY_STRAND_IN) == 0)
+            strand = nth_ready(warp, tk_emu_random(warp->block->group, ready));
         uint32_t pc = strand->pc;
         merge(warp, strand);
         for (uint32_t i = 0; i < warp->n_strands; i++)
             if (warp->strands[i].pc == pc && warp->strands[i].state == TK_EMU_READY)
                 strand = &warp->strands[i];
     }
-    run_strand(warp, strand, LEAST_TURN + tk_emu_random(warp->block, TURN_SPREAD));
+    run_strand(warp, strand, LEAST_TURN + tk_emu_random(warp->block->group, TURN_SPREAD));
     return true;
 }
 
@@ -256,27 +258,23 @@ static bool any_done(const tk_emu_block *block) {
     return false;
 }
 
-static bool all_done(const tk_emu_block *block) {
-    for (uint32_t w = 0; w < block->n_warps; w++)
-        for (uint32_t i = 0; i < block->warps[w].n_strands; i++)
-            if (block->warps[w].strands[i].state != TK_EMU_DONE) return false;
-    return true;
+static void report_strand(tk_emu_warp *warp, const tk_emu_strand *strand, bool done) {
+    const tk_emu_insn *insn = waiting_at(warp, strand);
+    int lane = __builtin_ctz(strand->mask);
+    bool missing = done && insn->op->code == TK_KOP_barrier;
+    if (insn->op->code == TK_KOP_mbarrier_wait && tk_emu_mbarrier_report(warp, insn, lane)) return;
+    tk_emu_report(warp, insn, lane, missing ? TK_KF_MISSING_BARRIER : TK_KF_DEADLOCK,
+                  missing ? "threads wait here, but others have ended"
+                          : "threads wait here and nothing can wake them");
 }
 
 static void report_waiting(tk_emu_block *block) {
     bool done = any_done(block);
     for (uint32_t w = 0; w < block->n_warps; w++) {
         tk_emu_warp *warp = &block->warps[w];
-        for (uint32_t i = 0; i < warp->n_strands; i++) {
-            const tk_emu_strand *strand = &warp->strands[i];
-            if (strand->state != TK_EMU_WAITING) continue;
-            const tk_emu_insn *insn = waiting_at(warp, strand);
-            bool missing = done && insn->op->code == TK_KOP_barrier;
-            tk_emu_report(warp, insn, __builtin_ctz(strand->mask),
-                          missing ? TK_KF_MISSING_BARRIER : TK_KF_DEADLOCK,
-                          missing ? "threads wait here, but others have ended"
-                                  : "threads wait here and nothing can wake them");
-        }
+        for (uint32_t i = 0; i < warp->n_strands; i++)
+            if (warp->strands[i].state == TK_EMU_WAITING)
+                report_strand(warp, &warp->strands[i], done);
     }
 }
 
@@ -299,18 +297,106 @@ static bool force(tk_emu_block *block) {
     return false;
 }
 
-/* In turns that begin at a warp drawn each time, so that none always comes first. */
-void tk_emu_run_block(tk_emu_block *block) {
-    bool moved = true;
-    while (moved && !block->stopped && block->status == TK_OK) {
-        uint32_t first = block->n_warps > 1 ? tk_emu_random(block, block->n_warps) : 0;
-        moved = false;
-        for (uint32_t i = 0; i < block->n_warps; i++)
-            moved |= run_warp(&block->warps[(first + i) % block->n_warps]);
-        if (!moved) moved = force(block);
+/* ---- looking for a change ---- */
+
+enum { MANY_POLLS = 2000 };
+
+void tk_emu_poll(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask) {
+    uint32_t progress = warp->block->group->progress;
+    for (uint32_t i = 0; i < warp->n_strands; i++) {
+        tk_emu_strand *strand = &warp->strands[i];
+        if (!(strand->mask & mask)) continue;
+        if (strand->progress != progress) strand->polls = 0;
+        strand->progress = progress;
+        strand->poll = insn;
+        strand->polls++;
     }
-    tk_emu_report_unset(block);
-    if (block->stopped || block->status != TK_OK) return;
-    report_waiting(block);
-    if (all_done(block)) tk_emu_end_wgmma(block);
+}
+
+static bool polls_in_vain(const tk_emu_group *group, const tk_emu_strand *strand) {
+    return strand->state != TK_EMU_READY ||
+           (strand->progress == group->progress && strand->polls >= MANY_POLLS);
+}
+
+static bool all_poll(const tk_emu_group *group) {
+    bool any = false;
+    for (uint32_t b = 0; b < group->n_slots; b++)
+        for (uint32_t w = 0; w < group->blocks[b].n_warps; w++)
+            for (uint32_t i = 0; i < group->blocks[b].warps[w].n_strands; i++) {
+                const tk_emu_strand *strand = &group->blocks[b].warps[w].strands[i];
+                if (!polls_in_vain(group, strand)) return false;
+                any |= strand->state == TK_EMU_READY;
+            }
+    return any;
+}
+
+static void report_polls(tk_emu_group *group) {
+    for (uint32_t b = 0; b < group->n_slots; b++)
+        for (uint32_t w = 0; w < group->blocks[b].n_warps; w++) {
+            tk_emu_warp *warp = &group->blocks[b].warps[w];
+            for (uint32_t i = 0; i < warp->n_strands; i++) {
+                const tk_emu_strand *strand = &warp->strands[i];
+                if (strand->state == TK_EMU_READY && strand->poll)
+                    tk_emu_report(warp, strand->poll, __builtin_ctz(strand->mask), TK_KF_DEADLOCK,
+                                  "threads look here for a change that nothing can bring");
+            }
+        }
+    group->stopped = true;
+}
+
+/* ---- the group ---- */
+
+/* Clusters that have ended make room for the next ones; false when none has. */
+static bool exchange(tk_emu_group *group) {
+    uint32_t size = group->launch->cluster;
+    bool any = false;
+    for (uint32_t slot = 0; slot < group->n_slots; slot += size) {
+        bool over = group->blocks[slot].live;
+        for (uint32_t i = slot; i < slot + size && over; i++)
+            over = tk_emu_is_over(&group->blocks[i]);
+        if (!over) continue;
+        tk_emu_end_cluster(group, slot);
+        tk_emu_start_cluster(group, slot);
+        any = true;
+    }
+    return any;
+}
+
+static bool force_any(tk_emu_group *group) {
+    for (uint32_t b = 0; b < group->n_slots; b++)
+        if (force(&group->blocks[b])) return true;
+    return false;
+}
+
+/* In turns that begin at a warp drawn each time, so that none always comes first. */
+static bool run_round(tk_emu_group *group) {
+    uint32_t of_block = group->launch->n_warps, warps = group->n_slots * of_block;
+    uint32_t first = warps > 1 ? tk_emu_random(group, warps) : 0;
+    bool moved = false;
+    for (uint32_t i = 0; i < warps; i++) {
+        uint32_t at = (first + i) % warps;
+        tk_emu_block *block = &group->blocks[at / of_block];
+        if (block->live) moved |= run_warp(&block->warps[at % of_block]);
+    }
+    return moved;
+}
+
+static void report_blocks(tk_emu_group *group) {
+    for (uint32_t b = 0; b < group->n_slots; b++)
+        if (group->blocks[b].live) report_waiting(&group->blocks[b]);
+}
+
+void tk_emu_run_group(tk_emu_group *group) {
+    uint32_t size = group->launch->cluster, rounds = 0;
+    bool moved = true, polls = group->launch->program->polls;
+    for (uint32_t slot = 0; slot < group->n_slots; slot += size) tk_emu_start_cluster(group, slot);
+    while (moved && !group->stopped && group->status == TK_OK) {
+        moved = run_round(group);
+        if (group->n_slots > size || !moved) moved |= exchange(group);
+        if (!moved) moved = force_any(group);
+        if (polls && ++rounds % 64 == 0 && all_poll(group)) report_polls(group);
+    }
+    if (!group->stopped && group->status == TK_OK) report_blocks(group);
+    for (uint32_t slot = 0; slot < group->n_slots; slot += size)
+        if (group->blocks[slot].live) tk_emu_end_cluster(group, slot);
 }

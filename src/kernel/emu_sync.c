@@ -32,10 +32,7 @@ static void open_barrier(tk_emu_block *block, int64_t id) {
 
 /* Whether a lane comes after all who met here before. */
 static bool knows_last(const tk_emu_warp *warp, int lane, const tk_emu_barrier *barrier) {
-    const tk_emu_row *row = warp->row[lane];
-    for (uint32_t t = 0; t < warp->block->launch->n_threads; t++)
-        if (barrier->last->clock[t] > (row ? row->clock[t] : 0)) return false;
-    return true;
+    return tk_emu_covers(warp, lane, barrier->last, TK_EMU_NONE);
 }
 
 /* Two uses of a barrier that nothing orders, with different counts: which comes first is chance. */
@@ -144,13 +141,17 @@ tk_emu_pick tk_emu_pick_warp_barrier(const tk_kop *op) {
     return (tk_emu_pick){.wait = wait_warp};
 }
 
-static void sleep_now(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask) {
+/* ---- what orders nothing here ---- */
+
+static void do_nothing(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask) {
     (void)warp, (void)insn, (void)mask;
 }
 
-tk_emu_pick tk_emu_pick_nanosleep(const tk_kop *op) {
+/* Sleeping, registers that move between warpgroups, grids that depend on each other: one grid runs,
+ * with registers for all. */
+tk_emu_pick tk_emu_pick_nothing(const tk_kop *op) {
     (void)op;
-    return (tk_emu_pick){.body = sleep_now};
+    return (tk_emu_pick){.body = do_nothing};
 }
 
 /* Between generic accesses and those of the async proxy; other proxies are not judged. */

@@ -17,7 +17,7 @@ static void report_busy(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mas
     const tk_kop *user = block->launch->program->ops.items[slot->busy_op];
     char message[160];
     int lane = __builtin_ctz(mask);
-    if (tk_emu_find_again(&warp->block->findings, TK_KF_IN_FLIGHT, insn->op, user)) return;
+    if (tk_emu_find_again(&warp->block->group->findings, TK_KF_IN_FLIGHT, insn->op, user)) return;
     snprintf(message, sizeof message, "a wgmma still %s element %zu of the register tensor",
              slot->busy_writes ? "writes" : "reads", index);
     tk_emu_found found = {.kind = TK_KF_IN_FLIGHT,
@@ -29,7 +29,7 @@ static void report_busy(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mas
                           .count = 1};
     memcpy(found.block, block->index, sizeof found.block);
     memcpy(found.other_block, block->index, sizeof found.other_block);
-    tk_emu_find(&warp->block->findings, &found);
+    tk_emu_find(&warp->block->group->findings, &found);
 }
 
 void tk_emu_tensor_read(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask,

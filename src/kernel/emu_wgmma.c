@@ -42,7 +42,7 @@ static void report_astray(tk_emu_warp *warp, uint16_t here, uint16_t there, uint
                           .count = 1};
     memcpy(found.block, block->index, sizeof found.block);
     memcpy(found.other_block, block->index, sizeof found.other_block);
-    tk_emu_find(&block->findings, &found);
+    tk_emu_find(&block->group->findings, &found);
 }
 
 /* Each warp's n-th operation of the warpgroup must be the same. */
@@ -51,7 +51,7 @@ static void step(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask) {
     uint32_t place = warp->wgmma.steps++;
     if (warp->wgmma.astray) return;
     if (place == steps->count) {
-        if (!tk_vec_push(steps, insn->number)) warp->block->status = TK_OUT_OF_MEMORY;
+        if (!tk_vec_push(steps, insn->number)) warp->block->group->status = TK_OUT_OF_MEMORY;
     } else if (steps->items[place] != insn->number) {
         warp->wgmma.astray = true;
         report_astray(warp, insn->number, steps->items[place], mask);
@@ -96,9 +96,7 @@ BODY(commit) {
     warp->wgmma.committed[++warp->wgmma.commits % 8] = warp->wgmma.issued;
 }
 
-static uint32_t agent_of(const tk_emu_warp *warp) {
-    return warp->block->launch->wgmma_agent + warp->number;
-}
+static uint32_t agent_of(const tk_emu_warp *warp) { return tk_emu_wgmma_agent(warp); }
 
 BODY(wait) {
     tk_emu_wgmma *state = &warp->wgmma;
@@ -326,7 +324,7 @@ BODY(issue) {
         .insn = insn,
         .by = {.agent = agent_of(warp), .clock = number, .lane = lane, .async_proxy = true}};
     step(warp, insn, mask);
-    if (warp->block->status != TK_OK) return;
+    if (warp->block->group->status != TK_OK) return;
     warp->wgmma.issued = number;
     warp->wgmma.last = insn;
     multiply(warp, insn, mask, &r);

@@ -23,6 +23,7 @@ void tk_emulation_release(tk_emulation *emulation) {
     tk_emu_global_release(launch);
     tk_emu_findings_deinit(&launch->findings);
     tk_free(launch->buffers);
+    tk_free(launch->maps);
     tk_free(launch->image);
     tk_free(launch->counters);
     tk_emu_program_deinit(&emulation->program);
