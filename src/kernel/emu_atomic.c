@@ -239,13 +239,3 @@ void tk_emu_fences_release(tk_emu_fences *fences) {
     }
     tk_free(fences);
 }
-
-static void fence_proxy(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask) {
-    (void)insn;
-    tk_emu_fence_proxy(warp, mask);
-}
-
-tk_emu_pick tk_emu_pick_proxy_fence(const tk_kop *op) {
-    (void)op;
-    return (tk_emu_pick){.body = fence_proxy};
-}
