@@ -104,8 +104,8 @@ endif
 
 test-oracles: deps-test $(BUILD)/.configured ## compare with PyTorch and transformers (installs about 6 GB into build/oracles)
 ifneq ($(oracle_tests),)
-	@tools/deps.sh python
 	@$(call build,$(BUILD))
+	@$(MAKE) python
 	@tools/venv.sh $(ORACLES) tests/oracles/requirements.txt
 	@$(pytest_env) $(ORACLES)/bin/python -m pytest -q -p no:cacheprovider tests/oracles
 else

@@ -167,10 +167,30 @@ def test_activation(name, arguments):
         close(own, mx.grad(lambda x: getattr(mxnn, name)(x, *arguments).square().sum())(mx.array(x)))
 
 
+def check_gradient(make, x):
+    """Of the layer that `make(nn)` gives, by its input and parameters, with random numbers of the same seed."""
+
+    def run(n, a):
+        a.random.seed(3)
+        layer = make(n)
+
+        def loss(parameters, x):
+            layer.update(parameters)
+            y = layer(x)
+            return (y * a.sin(1.7 * y)).sum()
+
+        return a.grad(loss, argnums=(0, 1))(layer.trainable_parameters(), a.array(x))
+
+    own, theirs = run(nn, tk), run(mxnn, mx)
+    close_trees(own[0], theirs[0])
+    close(own[1], theirs[1])
+
+
 @pytest.mark.parametrize("name", CLASSES.split())
 def test_activation_class(name):
     x = values(3, 4)
     close(getattr(nn, name)()(tk.array(x)), getattr(mxnn, name)()(mx.array(x)))
+    check_gradient(lambda n: getattr(n, name)(), values(5, 6, low=-5, high=5))
 
 
 def test_gelu_classes_and_axes():
@@ -193,6 +213,8 @@ def test_embedding():
     close(own(tk.array(tokens)), theirs(mx.array(tokens)))
     x = values(2, 4)
     close(own.as_linear(tk.array(x)), theirs.as_linear(mx.array(x)))
+    loss = lambda n, a: lambda w: (n.update({"weight": w})(a.array(tokens)) ** 3).sum() + n.as_linear(a.array(x)).sin().sum()  # noqa: E731
+    close(tk.grad(loss(own, tk))(own.weight), mx.grad(loss(theirs, mx))(theirs.weight))
 
 
 @pytest.mark.parametrize("name, shape", [("Dropout", (5, 7)), ("Dropout2d", (2, 3, 4, 5)), ("Dropout3d", (2, 3, 2, 2, 5))])
@@ -200,10 +222,23 @@ def test_dropout(name, shape):
     x = values(*shape)
     own, theirs = both(lambda n, a: getattr(n, name)(0.3)(a.array(x)))
     close(own, theirs)
+    check_gradient(lambda n: getattr(n, name)(0.3), x)
     layer = getattr(nn, name)(0.3).eval()
     close(layer(tk.array(x)), x)
     with pytest.raises(ValueError):
         getattr(nn, name)(1.0)
+
+
+def test_no_layer_lacks_a_gradient_beside_that_of_mlx():
+    """Quantised layers: test_quant.py."""
+    compared = {word for make, _ in LAYERS.values() for word in make.__code__.co_names} | set(CLASSES.split())
+    compared |= {"Embedding", "Dropout", "Dropout2d", "Dropout3d", "QQLinear", "QuantizedLinear", "QuantizedEmbedding"}
+    layers = {name for name, value in vars(mxnn).items() if isinstance(value, type) and issubclass(value, mxnn.Module)}
+    assert {name for name in layers - compared - {"Module"} if "Shard" not in name} == set()
+    losses = {name for name in dir(mxnn.losses) if name.endswith(("loss", "entropy"))}
+    assert losses - set(LOSSES) == {
+        "cross_entropy", "nll_loss", "gaussian_nll_loss", "triplet_loss", "margin_ranking_loss",
+    }  # fmt: skip
 
 
 LOSSES = {

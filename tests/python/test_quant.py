@@ -293,7 +293,11 @@ def test_layers(mode):
     own, theirs = both(lambda m, n: n.QuantizedLinear.from_linear(n.Linear(64, 32), mode=mode))
     same_parameters(own, theirs), same_parameters(own, theirs, True)
     close(own(tk.array(x)), theirs(mx.array(x)))
+    slopes = [m.grad(lambda x: layer(x).sin().sum())(m.array(x)) for m, layer in ((tk, own), (mx, theirs))]
+    close(slopes[0], slopes[1], 1e-5)
     own, theirs = both(lambda m, n: n.Embedding(10, 64).to_quantized(mode=mode))
+    slopes = [m.grad(lambda x: layer.as_linear(x).sin().sum())(m.array(x)) for m, layer in ((tk, own), (mx, theirs))]
+    close(slopes[0], slopes[1], 1e-5)
     assert repr(own) == repr(theirs)
     close(own(tk.array(tokens)), theirs(mx.array(tokens)))
     close(own.as_linear(tk.array(x)), theirs.as_linear(mx.array(x)))
