@@ -176,8 +176,7 @@ static void test_products(void **unused) {
 
 /* Loads `count` matrices of halves (way 1: transposed) and stores them transposed or not elsewhere:
  * the element at (r, c) of each comes out at (r, c) or (c, r). */
-static void round_trip(int count, bool load_turned, bool store_turned) {
-    static uint16_t x[256], y[256];
+static tk_kernel *rows_kernel(int count, bool load_turned, bool store_turned) {
     char text[2048];
     sprintf(text,
             "tiki kernel 1\nkernel rows(%%x: ptr<f16, global> read align 16, %%y: ptr<f16, global> "
@@ -190,8 +189,13 @@ static void round_trip(int count, bool load_turned, bool store_turned) {
             "load_matrix%s %%r, %%c [count = %d]\nwarp_barrier\nstore_matrix%s %%e, %%r [count = "
             "%d]\nwarp_barrier\n%%w = load %%e : f16x8\nstore %%q, %%w\n}\n",
             load_turned ? ".transposed" : "", count, store_turned ? ".transposed" : "", count);
+    return parse_text(text);
+}
+
+static void round_trip(int count, bool load_turned, bool store_turned) {
+    static uint16_t x[256], y[256];
+    tk_kernel *kernel = rows_kernel(count, load_turned, store_turned);
     for (int i = 0; i < 256; i++) x[i] = (uint16_t)(i * 259), y[i] = 0;
-    tk_kernel *kernel = parse_text(text);
     run r = {0};
     bind(&r, x, sizeof x), bind(&r, y, sizeof y);
     tk_emulation *emulation = emulate(kernel, &r, 1);
