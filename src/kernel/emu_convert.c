@@ -61,9 +61,17 @@ static uint64_t largest_bits(tk_kscalar scalar, bool negative) {
     return largest[scalar] | sign;
 }
 
+/* Constants of tf32 have their ties away from zero; this is to even. */
+static uint64_t tf32_to_even(double value) {
+    uint32_t bits = tk_float_bits(tk_f64_to_f32_odd(value));
+    if ((bits & 0x7fffffffu) >= 0x7f800000u) return bits;
+    return (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
+}
+
 static uint64_t rounded_bits(tk_kscalar scalar, double value, int64_t mode, bool saturate) {
-    uint64_t bits = mode == NEAREST || mode == NEAREST_AWAY ? tk_kscalar_bits(scalar, value)
-                                                            : round_directed(scalar, value, mode);
+    uint64_t bits = mode == NEAREST && scalar == TK_K_TF32    ? tf32_to_even(value)
+                    : mode == NEAREST || mode == NEAREST_AWAY ? tk_kscalar_bits(scalar, value)
+                                                              : round_directed(scalar, value, mode);
     if (saturate && is_infinite(scalar, bits)) return largest_bits(scalar, signbit(value));
     return bits;
 }
