@@ -12,6 +12,7 @@
 #include "tiki/checkpoint.h"
 #include "tiki/dtype.h"
 #include "tiki/emulator.h"
+#include "tiki/export.h"
 #include "tiki/gpu.h"
 #include "tiki/io.h"
 #include "tiki/kernel.h"

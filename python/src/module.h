@@ -138,7 +138,7 @@ PyObject *tkpy_from_dlpack(PyObject *module, PyObject *args, PyObject *kwargs);
 /* ---- trees, transforms, files ---- */
 
 extern PyMethodDef tkpy_transform_functions[], tkpy_kept_functions[], tkpy_io_functions[],
-    tkpy_optimizer_functions[];
+    tkpy_optimizer_functions[], tkpy_export_functions[];
 extern PyType_Spec tkpy_compiled_spec;
 
 /* ---- generated from surface.def ---- */

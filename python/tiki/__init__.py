@@ -57,6 +57,7 @@ from tiki._dtypes import (
     signedinteger as signedinteger,
     unsignedinteger as unsignedinteger,
 )
+from tiki._export import FunctionExporter, export_function, export_to_dot, exporter, import_function
 from tiki._files import (
     load as load,
     save as save,

@@ -226,13 +226,14 @@ static tk_node *resolve(const tk_trace_operand *o, tk_node *const *values) {
 
 /* A step with numbers that follow from the lengths of this call. */
 static tk_node *replay_changed(const tk_traced *traced, tk_builder *b, size_t i,
-                               const int64_t *lengths, size_t *next_law, tk_node **inputs) {
+                               const int64_t *lengths, tk_node *const *values, size_t *next_law,
+                               tk_node **inputs) {
     const tk_node *step = traced->steps.items[i];
     tk_record record = tk_node_op(step)->record;
     void *attrs = tk_malloc(tk_attrs_bytes(record, step->attrs));
     if (!attrs) return tkb_fail(b, tk_traced_no_memory());
     tk_attrs_copy(record, step->attrs, attrs);
-    tk_status status = tk_traced_apply_laws(traced, i, lengths, next_law, attrs);
+    tk_status status = tk_traced_apply_laws(traced, i, lengths, values, inputs, next_law, attrs);
     tk_node *made = status == TK_OK
                         ? tkb_node(b, (tk_op)step->op, traced->counts.items[i], inputs, attrs)
                         : tkb_fail(b, status);
@@ -258,8 +259,9 @@ static tk_status replay_steps(const tk_traced *traced, tk_builder *b, const int6
         for (uint32_t k = 0; k < n_inputs; k++) inputs.items[k] = resolve(next++, values);
         b->stream = step->stream;
         bool changes = next_law < traced->laws.count && traced->laws.items[next_law].step == i;
-        tk_node *made = changes ? replay_changed(traced, b, i, lengths, &next_law, inputs.items)
-                                : tkb_node(b, (tk_op)step->op, n_inputs, inputs.items, step->attrs);
+        tk_node *made = changes
+                            ? replay_changed(traced, b, i, lengths, values, &next_law, inputs.items)
+                            : tkb_node(b, (tk_op)step->op, n_inputs, inputs.items, step->attrs);
         values[traced->placeholders.count + i] = made;
         status = error_of(made);
     }

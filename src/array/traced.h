@@ -23,12 +23,14 @@ typedef struct tk_law {
     uint32_t step;
     uint32_t offset; /* of the field in the record */
     int32_t item;    /* of a list; -1: the field itself */
-    enum { TK_LAW_SHIFT, TK_LAW_SCALE, TK_LAW_REAL } kind;
+    enum { TK_LAW_SHIFT, TK_LAW_SCALE, TK_LAW_REAL, TK_LAW_AXIS, TK_LAW_REST } kind;
     int group;       /* SHIFT: the number plus what this length has grown by */
+    uint32_t slot;   /* AXIS: the length of axis `group` of what is in this slot */
     int64_t number;  /* as first recorded */
     int64_t beside;  /* SCALE: (number + beside) grows by the powers, and beside goes again */
     double factor;   /* REAL: times the powers of the lengths themselves */
     int8_t twice[8]; /* twice the power of each length */
+                     /* REST: what gives the result of a reshape the size of its operand */
 } tk_law;
 
 typedef TK_VEC(tk_law) tk_laws;
@@ -63,6 +65,9 @@ void tk_trace_operands_release(tk_trace_operands *list);
  * TK_VARYING_MAX stay. */
 void tk_varying_all(const tk_array *args, size_t n_args, tk_varying *out_varying);
 
+/* Adds a length; nothing where it is there, cannot vary, or there is no room. */
+void tk_varying_add(tk_varying *varying, int64_t length);
+
 /* Those that differ between the arguments and others of the same ranks. */
 void tk_varying_between(const tk_array *args, const tk_array *others, size_t n_args,
                         tk_varying *out_varying);
@@ -82,8 +87,10 @@ tk_status tk_traced_generalise(tk_traced *near, const tk_traced *far, const tk_v
 /* The lengths of a call, one for each varying one; TK_SHAPE_ERROR when they do not fit. */
 tk_status tk_traced_lengths(const tk_traced *traced, const tk_array *args, int64_t *out_lengths);
 
-/* Applies the laws of a step, from *next_law on, to `attrs`, a copy that may be changed. */
+/* Applies the laws of a step, from *next_law on, to `attrs`, a copy that may be changed. `values`
+ * are those of the slots, `inputs` the step's operands. */
 tk_status tk_traced_apply_laws(const tk_traced *traced, size_t step, const int64_t *lengths,
-                               size_t *next_law, void *attrs);
+                               tk_node *const *values, tk_node *const *inputs, size_t *next_law,
+                               void *attrs);
 
 #endif

@@ -29,7 +29,7 @@ static int group_of(const tk_varying *varying, int64_t length) {
     return -1;
 }
 
-static void vary(tk_varying *varying, int64_t length) {
+void tk_varying_add(tk_varying *varying, int64_t length) {
     int64_t far;
     int next = varying->count;
     if (length <= 1 || next == TK_VARYING_MAX || group_of(varying, length) >= 0) return;
@@ -43,7 +43,7 @@ void tk_varying_all(const tk_array *args, size_t n_args, tk_varying *out_varying
     *out_varying = (tk_varying){0};
     for (size_t i = 0; i < n_args; i++)
         for (int axis = 0; axis < args[i].node->rank; axis++)
-            vary(out_varying, args[i].node->shape[axis]);
+            tk_varying_add(out_varying, args[i].node->shape[axis]);
 }
 
 void tk_varying_between(const tk_array *args, const tk_array *others, size_t n_args,
@@ -52,7 +52,7 @@ void tk_varying_between(const tk_array *args, const tk_array *others, size_t n_a
     for (size_t i = 0; i < n_args; i++)
         for (int axis = 0; axis < args[i].node->rank; axis++)
             if (args[i].node->shape[axis] != others[i].node->shape[axis])
-                vary(out_varying, args[i].node->shape[axis]);
+                tk_varying_add(out_varying, args[i].node->shape[axis]);
 }
 
 tk_shape tk_varying_far(const tk_varying *varying, tk_shape shape) {
@@ -218,7 +218,7 @@ typedef struct frame {
 typedef struct pairing {
     tk_traced *near;
     const tk_varying *varying;
-    tk_node_vec steps;
+    tk_node_vec steps, fars; /* fars: their counterparts, borrowed */
     tk_counts counts;
     tk_trace_operands operands, results;
     tk_laws laws;
@@ -240,13 +240,37 @@ static tk_status add_law(pairing *p, tk_law law, bool found, uint32_t offset, in
     return tk_vec_push(&p->laws, law) ? TK_OK : tk_traced_no_memory();
 }
 
+/* A length that an earlier step has in both recordings. */
+static bool find_axis(const pairing *p, int64_t near, int64_t far, tk_law *law) {
+    for (size_t i = p->steps.count; i-- > 0;) {
+        const tk_node *one = p->steps.items[i], *other = p->fars.items[i];
+        for (int axis = 0; axis < one->rank && axis < other->rank; axis++) {
+            if (one->shape[axis] != near || other->shape[axis] != far) continue;
+            *law = (tk_law){.kind = TK_LAW_AXIS,
+                            .group = axis,
+                            .slot = (uint32_t)(p->near->placeholders.count + i)};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One length of a reshape follows from the others. */
 static tk_status compare_lists(pairing *p, const tk_list *one, const tk_list *other,
                                uint32_t offset, const tk_node *near) {
+    int n_rest = near->op == TK_OP_reshape_to ? 0 : 1;
     tk_law law = {0};
     if (one->count != other->count) return add_law(p, law, false, offset, 0, near);
     for (int64_t i = 0; i < one->count; i++) {
-        if (one->items[i] == other->items[i]) continue;
-        bool found = explain_integer(p->varying, one->items[i], other->items[i], &law);
+        int64_t here = one->items[i], there = other->items[i];
+        if (here == there) continue;
+        law = (tk_law){0};
+        bool found =
+            explain_integer(p->varying, here, there, &law) || find_axis(p, here, there, &law);
+        if (!found && n_rest++ == 0) {
+            law.kind = TK_LAW_REST;
+            found = true;
+        }
         TK_TRY(add_law(p, law, found, offset, (int32_t)i, near));
     }
     return TK_OK;
@@ -369,7 +393,8 @@ static tk_status add_step(pairing *p, tk_node *near, tk_node *far) {
     for (uint32_t i = 0; i < near->n_inputs; i++)
         if (!add_operand(p, &p->operands, near->inputs[i], far->inputs[i]))
             return tk_traced_no_memory();
-    if (!tk_vec_push(&p->counts, near->n_inputs) || !tk_vec_push(&p->steps, near))
+    if (!tk_vec_push(&p->counts, near->n_inputs) || !tk_vec_push(&p->fars, far) ||
+        !tk_vec_push(&p->steps, near))
         return tk_traced_no_memory();
     tk_node_retain(near);
     return add_pair(p, near, far, (uint32_t)(p->near->placeholders.count + p->steps.count - 1));
@@ -443,6 +468,7 @@ static void finish(pairing *p, bool take) {
     for (size_t i = 0; i < steps.count; i++) tk_node_release(steps.items[i]);
     tk_vec_deinit(&steps);
     tk_vec_deinit(&counts);
+    tk_vec_deinit(&p->fars);
     tk_node_map_deinit(&p->map);
     tk_vec_deinit(&p->entries);
     tk_vec_deinit(&p->stack);
@@ -490,8 +516,37 @@ static double round_constant(const tk_node *step, double value) {
     return (double)(float)value;
 }
 
+/* What is missing to the size of the operand; the item itself does not count. */
+static tk_status rest_of(const tk_list *list, int32_t item, const tk_node *operand, int64_t *out) {
+    int64_t others = 1;
+    for (int64_t i = 0; i < list->count; i++)
+        if (i != item && tk_mul_overflow_i64(others, list->items[i], &others))
+            return tk_fail(TK_OVERFLOW, "lengths of a recorded function do not fit 63 bits");
+    if (others == 0 || operand->size % others)
+        return tk_fail(TK_SHAPE_ERROR,
+                       "a reshape of a recorded function does not fit %lld "
+                       "elements",
+                       (long long)operand->size);
+    *out = operand->size / others;
+    return TK_OK;
+}
+
+/* The law of a reshape's rest comes last, when the other lengths are known. */
+static tk_status apply_rest(const tk_traced *traced, size_t first, size_t last,
+                            const tk_node *operand, char *attrs) {
+    for (size_t i = first; i < last; i++) {
+        const tk_law *law = &traced->laws.items[i];
+        if (law->kind != TK_LAW_REST) continue;
+        const tk_list *list = (const void *)(attrs + law->offset);
+        TK_TRY(rest_of(list, law->item, operand, &((int64_t *)(uintptr_t)list->items)[law->item]));
+    }
+    return TK_OK;
+}
+
 tk_status tk_traced_apply_laws(const tk_traced *traced, size_t step, const int64_t *lengths,
-                               size_t *next_law, void *attrs) {
+                               tk_node *const *values, tk_node *const *inputs, size_t *next_law,
+                               void *attrs) {
+    size_t first = *next_law;
     const tk_node *node = traced->steps.items[step];
     for (; *next_law < traced->laws.count; ++*next_law) {
         const tk_law *law = &traced->laws.items[*next_law];
@@ -504,7 +559,12 @@ tk_status tk_traced_apply_laws(const tk_traced *traced, size_t step, const int64
             memcpy(at, &value, sizeof value);
             continue;
         }
-        TK_TRY(integer_now(law, &traced->varying, lengths, &number));
+        if (law->kind == TK_LAW_REST) continue;
+        if (law->kind == TK_LAW_AXIS)
+            number =
+                values[law->slot]->rank > law->group ? values[law->slot]->shape[law->group] : 0;
+        else
+            TK_TRY(integer_now(law, &traced->varying, lengths, &number));
         if (law->item >= 0) {
             const tk_list *list = (const void *)at;
             ((int64_t *)(uintptr_t)list->items)[law->item] = number;
@@ -512,5 +572,6 @@ tk_status tk_traced_apply_laws(const tk_traced *traced, size_t step, const int64
             memcpy(at, &number, sizeof number);
         }
     }
-    return TK_OK;
+    return traced->counts.items[step] ? apply_rest(traced, first, *next_law, inputs[0], attrs)
+                                      : TK_OK;
 }

@@ -43,6 +43,8 @@ FOLLOWED = {
     "heads": (lambda x: x.reshape(x.shape[0], x.shape[1], 2, 3).transpose(0, 2, 1, 3), [(2, 5, 6), (4, 5, 6), (4, 9, 6)]),
     "half": (lambda x: x[: x.shape[0] // 2], [(4, 3), (8, 3), (12, 3)]),
     "behind the first": (lambda x: x[1:] - x[:-1], [(4, 3), (8, 3), (5, 3)]),
+    "behind the first, flat": (lambda x: x[1:].reshape(-1) * 2 + 1, [(4, 3), (8, 3), (5, 3)]),
+    "two pieces": (lambda x: tk.concatenate([x[:-1], x]) * 2, [(4, 3), (8, 3), (5, 3)]),
     "reversed": (lambda x: x[::-1], [(4,), (9,), (2,)]),
     "scaled by a length": (lambda x: x * (1 / x.shape[0]) + x / x.shape[0] ** 0.5, [(4,), (9,), (2,)]),
     "causal": (lambda x: tk.where(tk.tri(x.shape[0], x.shape[1]), x, -1), [(4, 5), (6, 5), (6, 8)]),
