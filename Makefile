@@ -93,11 +93,11 @@ lint: deps-lint $(BUILD)/.configured ## format, clang-tidy, include direction, s
 format: deps-lint ## format all C files in place
 	@find src include tests bench examples tools -name '*.[ch]' -o -name '*.inc' -o -name '*.cpp' | xargs clang-format -i
 
-fuzz: ## run each fuzzer for T seconds (60)
+fuzz: ## run each fuzzer for T seconds (60); ONLY=layout runs that one
 ifneq ($(fuzzers),)
 	@$(MAKE) deps-sanitize $(BUILD)/fuzz/.configured
-	@$(call build,$(BUILD)/fuzz)
-	@tools/fuzz.sh $(BUILD)/fuzz $(T) $(JOBS)
+	@$(call build,$(BUILD)/fuzz) $(if $(ONLY),--target fuzz_$(ONLY))
+	@tools/fuzz.sh $(BUILD)/fuzz $(T) $(JOBS) $(ONLY)
 else
 	@echo "fuzz: skipped, there are no fuzzers yet"
 endif

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs every fuzzer for a while.
-# usage: fuzz.sh BUILD_DIR SECONDS [JOBS]
+# Runs every fuzzer, or one, for a while.
+# usage: fuzz.sh BUILD_DIR SECONDS [JOBS [NAME]]
 #
 # New inputs grow in BUILD_DIR/corpus/<name>; the kept ones (tests/fuzz/corpus/<name>) are only read. An
 # input that fails is left in BUILD_DIR/crashes: put it into the kept corpus with the fix.
 set -eu
-build=$1 seconds=$2 jobs=${3:-$(nproc)}
+build=$1 seconds=$2 jobs=${3:-$(nproc)} only=${4:-*}
 mkdir -p "$build/crashes" "$build/corpus" "$build/logs"
 export build seconds
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1
@@ -28,4 +28,4 @@ else
     echo "fuzz $name: FAILED"
     exit 1
 fi'
-ls "$build"/fuzzers/fuzz_* | xargs -P "$jobs" -n 1 sh -c "$fuzz_one" fuzz
+ls "$build"/fuzzers/fuzz_$only | xargs -P "$jobs" -n 1 sh -c "$fuzz_one" fuzz
