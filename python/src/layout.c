@@ -203,6 +203,64 @@ static PyObject *layout_of_array(PyObject *module, PyObject *object) {
     return result;
 }
 
+/* The value at every integer coordinate, and the least and largest of them. */
+typedef struct offset_list {
+    int64_t count, least, most;
+    bool numbers; /* false if some value is no plain number */
+    int64_t *value;
+} offset_list;
+
+static tk_status fill_offsets(const tk_composed *layout, offset_list *out) {
+    tk_tuple at, value;
+    bool plain = layout->inner == TK_INNER_NONE && tk_layout_is_plain(&layout->outer);
+    if (plain) return tk_layout_offsets(&layout->outer, 0, out->count, out->value);
+    for (int64_t i = 0; i < out->count && out->numbers; i++) {
+        tk_tuple_from_term(tk_term_int(i), &at);
+        tk_status status = tk_composed_eval(layout, &at, &value);
+        if (status != TK_OK) return status;
+        out->numbers = value.node[0] == TK_NODE_LEAF && tk_term_is_static(value.leaf[0]) &&
+                       !value.leaf[0].basis;
+        out->value[i] = value.leaf[0].value;
+    }
+    return TK_OK;
+}
+
+static PyObject *offsets_object(tkpy_state *state, const tk_composed *layout) {
+    tk_term size;
+    tk_status status = tk_layout_size(&layout->outer, &size);
+    if (status != TK_OK) return tkpy_raise(state, status);
+    if (!tk_term_is_static(size) || size.value > PY_SSIZE_T_MAX / (Py_ssize_t)sizeof(int64_t))
+        return PyErr_Format(PyExc_ValueError, "offsets: a layout of unknown or unbounded size");
+    PyObject *bytes =
+        PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(size.value * (int64_t)sizeof(int64_t)));
+    if (!bytes) return NULL;
+    offset_list list = {size.value, INT64_MAX, INT64_MIN, true,
+                        (int64_t *)(void *)PyBytes_AsString(bytes)};
+    status = fill_offsets(layout, &list);
+    for (int64_t i = 0; i < list.count && status == TK_OK && list.numbers; i++) {
+        if (list.value[i] < list.least) list.least = list.value[i];
+        if (list.value[i] > list.most) list.most = list.value[i];
+    }
+    PyObject *result = NULL;
+    if (status != TK_OK)
+        tkpy_raise(state, status);
+    else if (!list.numbers)
+        PyErr_SetString(PyExc_ValueError, "offsets: the layout gives no plain numbers");
+    else
+        result = Py_BuildValue("(OLL)", bytes, (long long)list.least, (long long)list.most);
+    Py_DECREF(bytes);
+    return result;
+}
+
+static PyObject *layout_offsets(PyObject *module, PyObject *text) {
+    tkpy_state *state = tkpy_module_state(module);
+    tk_composed *layout = PyMem_Malloc(sizeof *layout);
+    if (!layout) return PyErr_NoMemory();
+    PyObject *result = composed_of(state, text, layout) ? offsets_object(state, layout) : NULL;
+    PyMem_Free(layout);
+    return result;
+}
+
 PyMethodDef tkpy_layout_functions[] = {
     {"parse", layout_parse, METH_O, "(kind, notation) of a value."},
     {"call", layout_call, METH_VARARGS, "(kind, notation) of an operation's result."},
@@ -211,4 +269,6 @@ PyMethodDef tkpy_layout_functions[] = {
     {"draw", layout_draw, METH_VARARGS, "An SVG picture."},
     {"banks", layout_banks, METH_VARARGS, "Passes and conflicts of an access pattern."},
     {"of_array", layout_of_array, METH_O, "Shape and strides of an array's memory, in elements."},
+    {"offsets", layout_offsets, METH_O,
+     "(offsets of all integer coordinates as bytes of int64, least, most)."},
     {NULL, NULL, 0, NULL}};

@@ -341,9 +341,17 @@ static tk_status call_increment(target to, const value *args, int count, value *
 
 enum { FROM_SHAPE, LIKE, IDENTITY };
 
+/* Layouts side by side: the modes of one. */
+static tk_status concat_layouts(const value *args, int count, value *out) {
+    const tk_layout *modes[TK_LAYOUT_MAX_ARGS];
+    for (int i = 0; i < count; i++) TK_TRY(as_layout(&args[i], &modes[i]));
+    return tk_layout_concat(modes, count, give_layout(out));
+}
+
 static tk_status call_make_layout(target to, const value *args, int count, value *out) {
     const tk_tuple *shape, *stride;
     (void)to;
+    if (is_plain(&args[0])) return concat_layouts(args, count, out);
     TK_TRY(as_tuple(&args[0], &shape));
     if (count == 1) return tk_layout_from_shape(shape, give_layout(out));
     TK_TRY(as_tuple(&args[1], &stride));

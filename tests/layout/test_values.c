@@ -106,6 +106,8 @@ static void makes(void **state) {
         {"make_layout", {"(4,(2,3))"}, "(4,(2,3)):(1,(4,8))"},
         {"make_layout", {"(4,2)", "(2,1)"}, "(4,2):(2,1)"},
         {"make_layout", {"(4,2)", "(2)"}, "!shape error|structures"},
+        {"make_layout", {"4:2", "(2,3):(1,8)"}, "(4,(2,3)):(2,(1,8))"},
+        {"make_layout", {"4:2", "(2,3)"}, "!invalid argument|a layout"},
         {"make_ordered_layout", {"(4,(2,3),5)", "(1,(0,2),0)"}, "(4,(2,3),5):(10,(1,40),2)"},
         {"make_ordered_layout", {"(4,2,5)", "(1,1,0)"}, "(4,2,5):(5,20,1)"},
         {"make_ordered_layout", {"(4,2,5)", "(1,1,1)"}, "(4,2,5):(1,4,8)"},
