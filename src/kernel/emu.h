@@ -579,6 +579,9 @@ void tk_emu_note_write_run(const tk_emu_access *access);
 tk_status tk_emu_global_create(tk_emu_launch *launch);
 void tk_emu_global_release(tk_emu_launch *launch);
 
+/* The buffers get what they held when the launch began; called again, what it left. */
+void tk_emu_global_exchange(tk_emu_launch *launch);
+
 /* The group's own page around an offset of a buffer, NULL when memory ran out. Pages have 4096
  * bytes. */
 #define TK_EMU_PAGE_BYTES 4096u

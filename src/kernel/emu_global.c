@@ -102,6 +102,7 @@ typedef struct history {
 
 typedef struct record {
     uint64_t key;
+    unsigned char before[TK_EMU_PAGE_BYTES]; /* as the page was when the launch began */
     history units[];
 } record;
 
@@ -128,6 +129,14 @@ static bool grow_records(struct tk_emu_global *global) {
     return true;
 }
 
+static uint32_t page_bytes(const tk_emu_launch *launch, uint64_t key, unsigned char **out_place) {
+    const tk_emu_buffer *buffer = &launch->buffers[key >> TK_EMU_BUFFER_SHIFT];
+    uint64_t at = (key & (((uint64_t)1 << TK_EMU_BUFFER_SHIFT) - 1)) * TK_EMU_PAGE_BYTES;
+    *out_place = buffer->data + at;
+    return buffer->bytes - at < TK_EMU_PAGE_BYTES ? (uint32_t)(buffer->bytes - at)
+                                                  : TK_EMU_PAGE_BYTES;
+}
+
 static record *record_of(tk_emu_launch *launch, uint64_t key) {
     struct tk_emu_global *global = launch->global;
     if (2 * (global->used + 1) > global->capacity && !grow_records(global)) return NULL;
@@ -135,6 +144,9 @@ static record *record_of(tk_emu_launch *launch, uint64_t key) {
     if (*place) return *place;
     *place = tk_calloc(1, sizeof **place + cells_of_page(launch) * sizeof(history));
     if (!*place) return NULL;
+    unsigned char *data;
+    uint32_t bytes = page_bytes(launch, key, &data);
+    memcpy((*place)->before, data, bytes);
     (*place)->key = key;
     global->used++;
     return *place;
@@ -150,6 +162,18 @@ void tk_emu_global_release(tk_emu_launch *launch) {
     for (size_t i = 0; i < launch->global->capacity; i++) tk_free(launch->global->places[i]);
     tk_free(launch->global->places);
     tk_free(launch->global);
+}
+
+void tk_emu_global_exchange(tk_emu_launch *launch) {
+    for (size_t i = 0; i < launch->global->capacity; i++) {
+        record *page = launch->global->places[i];
+        unsigned char *data, now[TK_EMU_PAGE_BYTES];
+        if (!page) continue;
+        uint32_t bytes = page_bytes(launch, page->key, &data);
+        memcpy(now, data, bytes);
+        memcpy(data, page->before, bytes);
+        memcpy(page->before, now, bytes);
+    }
 }
 
 /* ---- merging ---- */

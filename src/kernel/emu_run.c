@@ -261,15 +261,24 @@ static bool any_done(const tk_emu_block *block) {
 static void report_strand(tk_emu_warp *warp, const tk_emu_strand *strand, bool done) {
     const tk_emu_insn *insn = waiting_at(warp, strand);
     int lane = __builtin_ctz(strand->mask);
-    bool missing = done && insn->op->code == TK_KOP_barrier;
+    bool missing =
+        done && (insn->op->code == TK_KOP_barrier || insn->op->code == TK_KOP_cluster_wait);
     if (insn->op->code == TK_KOP_mbarrier_wait && tk_emu_mbarrier_report(warp, insn, lane)) return;
     tk_emu_report(warp, insn, lane, missing ? TK_KF_MISSING_BARRIER : TK_KF_DEADLOCK,
                   missing ? "threads wait here, but others have ended"
                           : "threads wait here and nothing can wake them");
 }
 
+/* Of the block's cluster. */
+static bool any_of_cluster_done(tk_emu_block *block) {
+    tk_emu_block *first = block - block->rank;
+    for (uint32_t i = 0; i < block->launch->cluster; i++)
+        if (any_done(&first[i])) return true;
+    return false;
+}
+
 static void report_waiting(tk_emu_block *block) {
-    bool done = any_done(block);
+    bool done = any_of_cluster_done(block);
     for (uint32_t w = 0; w < block->n_warps; w++) {
         tk_emu_warp *warp = &block->warps[w];
         for (uint32_t i = 0; i < warp->n_strands; i++)
