@@ -166,8 +166,11 @@ static tk_library_plan *plan_of(tk_library_id id, size_t n_tensors, lib_tensor *
     return plan;
 }
 
-static void launch_one(const tk_library_launch *launch, lib_tensor *const *tensors,
-                       unsigned char *const *scratch, const tk_library_plan *plan, uint64_t seed) {
+/* Gives how many conflicts of shared memory there were. */
+static uint64_t launch_one(const tk_library_launch *launch, lib_tensor *const *tensors,
+                           unsigned char *const *scratch, const tk_library_plan *plan,
+                           uint64_t seed) {
+    uint64_t conflicts = 0;
     tk_kargument *arguments = calloc(launch->n_arguments, sizeof *arguments);
     tk_kbuffer *buffers = calloc(launch->n_arguments, sizeof *buffers);
     tk_emulation *emulation = NULL;
@@ -191,9 +194,15 @@ static void launch_one(const tk_library_launch *launch, lib_tensor *const *tenso
     assert_ok(tk_emulation_text(emulation, &text));
     assert_string_equal(text, "");
     tk_kernel_text_free(text);
+    for (size_t i = 0; i < tk_emulation_counts(emulation); i++) {
+        tk_kcount count;
+        assert_ok(tk_emulation_count(emulation, i, &count));
+        conflicts += count.conflicts;
+    }
     tk_emulation_release(emulation);
     free(arguments);
     free(buffers);
+    return conflicts;
 }
 
 /* Elements are put back from the copy, so what still differs is a guard. */
@@ -204,8 +213,9 @@ static void assert_guards(lib_tensor *tensor) {
     assert_memory_equal(tensor->copy, tensor->memory, tensor->bytes);
 }
 
-void lib_run(tk_library_id id, size_t n_tensors, lib_tensor *const *tensors, size_t n_numbers,
-             const double *numbers, const char *schedule, uint64_t seed) {
+uint64_t lib_run(tk_library_id id, size_t n_tensors, lib_tensor *const *tensors, size_t n_numbers,
+                 const double *numbers, const char *schedule, uint64_t seed) {
+    uint64_t conflicts = 0;
     tk_library_plan *plan = plan_of(id, n_tensors, tensors, n_numbers, numbers, schedule);
     unsigned char *scratch[MOST] = {0};
     for (size_t i = 0; i < tk_library_plan_scratches(plan); i++) {
@@ -218,12 +228,13 @@ void lib_run(tk_library_id id, size_t n_tensors, lib_tensor *const *tensors, siz
     for (size_t i = 0; i < tk_library_plan_launches(plan); i++) {
         tk_library_launch launch;
         assert_ok(tk_library_plan_launch(plan, i, &launch));
-        launch_one(&launch, tensors, scratch, plan, seed);
+        conflicts += launch_one(&launch, tensors, scratch, plan, seed);
     }
     for (size_t i = 0; i < n_tensors; i++)
         if (tensors[i]) assert_guards(tensors[i]);
     for (int i = 0; i < MOST; i++) free(scratch[i]);
     tk_library_plan_release(plan);
+    return conflicts;
 }
 
 static void assert_reads_back(const tk_kernel *kernel) {

@@ -36,9 +36,10 @@ int64_t lib_between(uint64_t *state, int64_t low, int64_t high);
 tk_array lib_array(tk_context *context, const lib_tensor *tensor);
 
 /* Plans, runs every launch in the emulator and asserts that nothing is found and no guard is
- * touched. `schedule` as tk_library_schedule_read takes it, NULL: the default. */
-void lib_run(tk_library_id id, size_t n_tensors, lib_tensor *const *tensors, size_t n_numbers,
-             const double *numbers, const char *schedule, uint64_t seed);
+ * touched. `schedule` as tk_library_schedule_read takes it, NULL: the default. Gives how many
+ * conflicts of shared memory there were. */
+uint64_t lib_run(tk_library_id id, size_t n_tensors, lib_tensor *const *tensors, size_t n_numbers,
+                 const double *numbers, const char *schedule, uint64_t seed);
 
 /* Plans, and assembles every kernel for sm_80 and sm_90a; false when there is no ptxas. The text
  * form is read back too. */

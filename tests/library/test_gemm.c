@@ -1,0 +1,174 @@
+/* The product by mma.sync: drawn sizes, ways of lying, types and schedules against sums in double,
+ * within the bound of the kernel language; clean under every seed. */
+#include "support/library_run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct product {
+    int64_t batch, m, n, k; /* batch 0: matrices without a batch axis */
+    tk_kscalar element, result;
+    bool a_turned, b_turned;
+    int64_t pad, skip;
+    const char *schedule;
+} product;
+
+/* A matrix (or a batch of them), stored column by column when it is turned. */
+static lib_tensor matrix(const product *p, tk_kscalar element, int64_t rows, int64_t columns,
+                         bool turned) {
+    int rank = p->batch ? 3 : 2;
+    int64_t shape[3] = {p->batch, turned ? columns : rows, turned ? rows : columns};
+    static const int orders[2][3] = {{1, 0}, {0, 2, 1}};
+    lib_tensor t = lib_make(element, rank, p->batch ? shape : shape + 1, p->pad, p->skip);
+    if (turned) t.of = lib_permuted(&t.of, orders[rank - 2]);
+    return t;
+}
+
+static void compare(const product *p, const lib_tensor *a, const lib_tensor *b,
+                    const lib_tensor *d) {
+    int64_t batch = p->batch ? p->batch : 1;
+    double epsilon = p->result == TK_K_F32 ? 0 : lib_epsilon(p->result);
+    for (int64_t i = 0; i < batch * p->m * p->n; i++) {
+        int64_t row = i / p->n, column = i % p->n, first = row / p->m * p->k * p->n;
+        double sum = 0, size = 0;
+        for (int64_t k = 0; k < p->k; k++) {
+            double term = lib_get(a, row * p->k + k) * lib_get(b, first + k * p->n + column);
+            sum += term, size += fabs(term);
+        }
+        double bound = (double)(p->k + 1) * 0x1p-22 * size + epsilon * fabs(sum) + 0x1p-24;
+        double found = lib_get(d, i);
+        if (!(fabs(found - sum) <= bound))
+            fail_msg("%lld x %lld x %lld, element %lld: %g, expected %g", (long long)p->m,
+                     (long long)p->n, (long long)p->k, (long long)i, found, sum);
+    }
+}
+
+static void run(const product *p, uint64_t seed) {
+    lib_tensor a = matrix(p, p->element, p->m, p->k, p->a_turned),
+               b = matrix(p, p->element, p->k, p->n, p->b_turned),
+               d = matrix(p, p->result, p->m, p->n, false);
+    lib_tensor *tensors[] = {&a, &b, &d};
+    lib_draw(&a, seed + 1);
+    lib_draw(&b, seed + 2);
+    lib_run(TK_LIBRARY_GEMM, 3, tensors, 0, NULL, p->schedule, seed);
+    compare(p, &a, &b, &d);
+    for (int i = 0; i < 3; i++) lib_free(tensors[i]);
+}
+
+static void test_drawn(void **state) {
+    (void)state;
+    static const tk_kscalar types[] = {TK_K_F16, TK_K_BF16, TK_K_F32};
+    static const char *const schedules[] = {
+        NULL, "tile_m = 32, tile_n = 64, tile_k = 16, stages = 2, warps_m = 1, warps_n = 2",
+        "tile_m = 64, tile_n = 16, tile_k = 64, stages = 1, warps_m = 4, warps_n = 1",
+        "tile_m = 16, tile_n = 32, tile_k = 32, stages = 3, warps_m = 1, warps_n = 1, vector = 4"};
+    uint64_t random = 17;
+    for (uint64_t i = 0; i < 120; i++) {
+        bool even = lib_between(&random, 0, 2);
+        int64_t unit = even ? 8 : 1, longest = i % 10 == 0 ? 150 : 50;
+        product p = {.batch = lib_between(&random, 0, 3) ? 0 : lib_between(&random, 1, 3),
+                     .m = lib_between(&random, i % 15 ? 1 : 0, longest / unit) * unit,
+                     .n = lib_between(&random, i % 16 ? 1 : 0, longest / unit) * unit,
+                     .k = lib_between(&random, i % 9 ? 1 : 0, 100 / unit) * unit,
+                     .element = types[lib_between(&random, 0, 1)],
+                     .result = types[lib_between(&random, 0, 2)],
+                     .a_turned = lib_between(&random, 0, 1),
+                     .b_turned = lib_between(&random, 0, 1),
+                     .pad = even ? 0 : lib_between(&random, 0, 3),
+                     .skip = even ? 0 : lib_between(&random, 0, 5),
+                     .schedule = schedules[lib_between(&random, 0, 3)]};
+        run(&p, i);
+    }
+}
+
+static void test_seeds(void **state) {
+    (void)state;
+    product p = {.m = 70, .n = 40, .k = 90, .element = TK_K_F16, .result = TK_K_F16};
+    product odd = {.m = 33, .n = 17, .k = 35, .element = TK_K_BF16, .result = TK_K_F32, .pad = 1};
+    p.schedule = odd.schedule = "tile_m = 32, tile_n = 32, tile_k = 16, stages = 3";
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        run(&p, seed);
+        run(&odd, seed);
+    }
+}
+
+/* Copies and reads of shared memory meet all banks. */
+static void test_accesses(void **state) {
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        product p = {.m = 128,
+                     .n = 128,
+                     .k = 64,
+                     .element = TK_K_F16,
+                     .result = TK_K_F32,
+                     .a_turned = way & 1,
+                     .b_turned = way & 2};
+        lib_tensor a = matrix(&p, p.element, p.m, p.k, p.a_turned),
+                   b = matrix(&p, p.element, p.k, p.n, p.b_turned),
+                   d = matrix(&p, p.result, p.m, p.n, false);
+        lib_tensor *tensors[] = {&a, &b, &d};
+        assert_int_equal(lib_run(TK_LIBRARY_GEMM, 3, tensors, 0, NULL, NULL, 0), 0);
+        for (int i = 0; i < 3; i++) lib_free(tensors[i]);
+    }
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    tk_library_tensor x = {.element = TK_K_F16, .rank = 2, .shape = {32, 64}, .stride = {64, 1}},
+                      y = {.element = TK_K_F16, .rank = 2, .shape = {64, 16}, .stride = {16, 1}},
+                      d = {.element = TK_K_F32, .rank = 2, .shape = {32, 16}, .stride = {16, 1}};
+    static const struct {
+        int tensor, what;
+        int64_t value;
+        const char *words;
+        tk_status status;
+    } cases[] = {
+        {0, 0, TK_K_F32, "a has elements f32 and b f16, expected f16 or bf16", TK_DTYPE_ERROR},
+        {2, 0, TK_K_I32, "d has elements i32", TK_DTYPE_ERROR},
+        {1, 1, 63, "b 63 x 16 and d 32 x 16, expected m x k", TK_SHAPE_ERROR},
+        {1, 2, 3, "b has strides 3 and 2 along its last axes, expected a 1", TK_SHAPE_ERROR},
+        {2, 2, 1, "d has strides 1 and 2 along its last axes, expected a 1 in the last",
+         TK_SHAPE_ERROR},
+        {2, 3, 1, "d has 1 axes and a 2", TK_SHAPE_ERROR},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tk_library_tensor list[] = {x, y, d}, *t = &list[cases[i].tensor];
+        tk_library_plan *plan = NULL;
+        if (cases[i].what == 0) t->element = (tk_kscalar)cases[i].value;
+        if (cases[i].what == 1) t->shape[0] = cases[i].value;
+        if (cases[i].what == 2) t->stride[0] = cases[i].value, t->stride[1] = 2;
+        if (cases[i].what == 3) t->rank = (int)cases[i].value;
+        assert_int_equal(tk_library_plan_create(TK_LIBRARY_GEMM, 3, list, 0, NULL, NULL, &plan),
+                         cases[i].status);
+        if (!strstr(tk_error_message(), cases[i].words)) fail_msg("%s", tk_error_message());
+    }
+}
+
+static void test_schedules(void **state) {
+    (void)state;
+    static const char *const texts[][2] = {
+        {"tile_m = 16", "2 x 2 warps over a tile of 16 x 64"},
+        {"tile_m = 256, tile_n = 256", "512 sums a thread"},
+        {"tile_k = 128, stages = 8, tile_m = 256", "bytes of shared memory"},
+    };
+    tk_library_tensor x = {.element = TK_K_F16, .rank = 2, .shape = {64, 64}, .stride = {64, 1}},
+                      list[] = {x, x, x};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        tk_library_schedule schedule;
+        tk_library_plan *plan = NULL;
+        assert_ok(tk_library_schedule_default(TK_LIBRARY_GEMM, 3, list, &schedule));
+        assert_ok(tk_library_schedule_read(TK_LIBRARY_GEMM, texts[i][0], &schedule));
+        assert_int_equal(
+            tk_library_plan_create(TK_LIBRARY_GEMM, 3, list, 0, NULL, &schedule, &plan),
+            TK_INVALID_ARGUMENT);
+        if (!strstr(tk_error_message(), texts[i][1])) fail_msg("%s", tk_error_message());
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_drawn), cmocka_unit_test(test_seeds), cmocka_unit_test(test_accesses),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_schedules)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
