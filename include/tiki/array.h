@@ -171,7 +171,8 @@ TK_API tk_status tk_synchronize(tk_context *context);
 /* ---- reading values (evaluates first) ---- */
 
 /* A view of an evaluated array's memory: element i is at data + offset of strides (in elements).
- * Borrowed: valid while a handle to the array is held. */
+ * Borrowed: valid while a handle to the array is held. Of an array on a device whose memory the
+ * processor cannot read it is a copy, made once and kept with the array. */
 typedef struct tk_strided {
     tk_dtype dtype;
     int rank;
@@ -236,11 +237,14 @@ TK_API const char *tk_cpu_variant(void);
  * installed: Tiki's own products then do all the work. Static. */
 TK_API const char *tk_cpu_blas(void);
 
-/* A stream of the CPU device; ops run on the current stream of the thread that makes them. */
+/* A stream of a device: ops without operands run on the current stream of the thread that makes
+ * them, ops with operands there if it is of the device that has the operands, else on that device's
+ * first stream. */
 typedef uint32_t tk_stream_id;
 
 #define TK_DEFAULT_STREAM 0u
 
+/* A new stream of the device that this thread's current stream is of. */
 TK_API tk_status tk_stream_new(tk_context *context, tk_stream_id *out_stream);
 
 /* Makes `stream` current on this thread; returns the one before. Unknown ids are TK_DEFAULT_STREAM.

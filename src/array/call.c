@@ -63,9 +63,20 @@ void tk_call_operands(tk_call *call, const char *argument, const tk_array *array
             miss(call, (int)i);
     }
     call->list = (tk_node *const *)(const void *)arrays;
+    call->n_list = call->status == TK_OK ? count : 0;
     if (count == 0 && call->status == TK_OK)
         call->status =
             tk_fail(TK_INVALID_ARGUMENT, "%s: 0 arrays given, expected 1 or more", call->name);
+}
+
+/* Constants that the function makes belong where its operands are; a weak scalar is nowhere. */
+static void enter_place(tk_call *call) {
+    const tk_node *first = NULL;
+    for (int i = 0; !first && i < call->n_nodes; i++)
+        if (call->nodes[i] && !(call->nodes[i]->flags & TK_NODE_WEAK)) first = call->nodes[i];
+    for (size_t i = 0; !first && i < call->n_list; i++)
+        if (!(call->list[i]->flags & TK_NODE_WEAK)) first = call->list[i];
+    if (first) call->builder.stream = tk_place_stream(first, call->builder.stream);
 }
 
 bool tk_call_begin(tk_call *call) {
@@ -79,6 +90,7 @@ bool tk_call_begin(tk_call *call) {
     tk_graph_lock(&call->context->graph);
     tk_thread *thread = tk_context_thread(call->context);
     tk_builder_open(&call->builder, &call->context->graph, thread ? thread->stream : 0);
+    if (call->context->graph.n_places > 1) enter_place(call);
     if (call->key >= 0) call->nodes[call->key] = tk_context_next_key(call->context, &call->builder);
     return true;
 }

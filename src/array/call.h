@@ -15,6 +15,7 @@ typedef struct tk_call {
     int n_nodes;
     int key; /* which of them is a key to be made, -1: none */
     tk_node *const *list;
+    size_t n_list;
     tk_node_vec results;
     tk_status status;
 } tk_call;

@@ -21,12 +21,16 @@ static _Thread_local struct {
 
 /* ---- life ---- */
 
-static tk_status open_default_stream(tk_context *context) {
+tk_status tk_context_open_stream(tk_context *context, uint32_t place, uint32_t *out_stream) {
     tk_stream *stream;
-    TK_TRY(tk_stream_open(context->device, &stream));
-    if (tk_vec_push(&context->streams, stream)) return TK_OK;
-    tk_stream_close(stream);
-    return tk_fail(TK_OUT_OF_MEMORY, "no memory for a stream");
+    *out_stream = (uint32_t)context->streams.count;
+    TK_TRY(tk_stream_open(context->sites[place].device, &stream));
+    tk_status status = TK_OK;
+    if (place) status = tk_place_add_stream(&context->graph, *out_stream, place);
+    if (status == TK_OK && !tk_vec_push(&context->streams, stream))
+        status = tk_fail(TK_OUT_OF_MEMORY, "no memory for a stream");
+    if (status != TK_OK) tk_stream_close(stream);
+    return status;
 }
 
 static tk_status open_device(tk_context *context, const tk_context_options *options) {
@@ -37,7 +41,8 @@ static tk_status open_device(tk_context *context, const tk_context_options *opti
                            options->size, sizeof *options);
         device = (tk_device_options){options->hooks, options->memory_limit, options->cache_limit};
     }
-    return tk_device_open(&tk_driver_cpu, 0, &device, &context->device);
+    context->sites[0].executor = &tk_cpu_executor;
+    return tk_device_open(&tk_driver_cpu, 0, &device, &context->sites[0].device);
 }
 
 tk_status tk_context_create(const tk_context_options *options, tk_context **out_context) {
@@ -50,11 +55,11 @@ tk_status tk_context_create(const tk_context_options *options, tk_context **out_
         return status;
     }
     context->fork_epoch = tk_fork_epoch();
-    context->executor = &tk_cpu_executor;
     context->serial = atomic_fetch_add(&last_context, 1) + 1;
     pthread_cond_init(&context->changed, NULL);
     status = open_device(context, options);
-    if (status == TK_OK) status = open_default_stream(context);
+    uint32_t stream;
+    if (status == TK_OK) status = tk_context_open_stream(context, 0, &stream);
     if (status != TK_OK) {
         tk_context_release(context);
         return status;
@@ -90,7 +95,7 @@ void tk_context_release(tk_context *context) {
     }
     tk_graph_unlock(&context->graph);
     tk_graph_deinit(&context->graph);
-    tk_device_close(context->device);
+    for (int i = 0; i < TK_MAX_PLACES; i++) tk_device_close(context->sites[i].device);
     pthread_cond_destroy(&context->changed);
     tk_free(context);
 }
@@ -101,7 +106,9 @@ tk_status tk_context_check(const tk_context *context) {
                    "this context belongs to the process that forked: make one in the child");
 }
 
-tk_device *tk_context_device(tk_context *context) { return context ? context->device : NULL; }
+tk_device *tk_context_device(tk_context *context) {
+    return context ? context->sites[0].device : NULL;
+}
 
 const char *tk_cpu_variant(void) { return tk_cpu_executor.variant(); }
 const char *tk_cpu_blas(void) { return tk_cpu_executor.blas(); }
@@ -268,8 +275,9 @@ tk_status tk_stream_new(tk_context *context, tk_stream_id *out_stream) {
     TK_NEED(context, out_stream);
     TK_TRY(tk_context_check(context));
     tk_graph_lock(&context->graph);
-    tk_status status = open_default_stream(context);
-    if (status == TK_OK) *out_stream = (tk_stream_id)context->streams.count - 1;
+    tk_thread *record = tk_context_thread(context);
+    uint32_t place = record ? tk_place_of_stream(&context->graph, record->stream) : 0;
+    tk_status status = tk_context_open_stream(context, place, out_stream);
     tk_graph_unlock(&context->graph);
     return status;
 }

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "array/executor.h"
-#include "graph/build.h"
+#include "graph/place.h"
 #include "runtime/buffer.h"
 #include "tiki/array.h"
 
@@ -26,12 +26,17 @@ typedef struct tk_thread {
     tk_node *random_key;
 } tk_thread;
 
+/* A device of a context and who computes there. Sites have the numbers of the graph's places. */
+typedef struct tk_site {
+    tk_device *device;
+    const tk_executor *executor;
+} tk_site;
+
 struct tk_context {
     tk_graph graph; /* first: a graph's address is its context's */
     uint64_t serial;
     uint32_t fork_epoch;
-    const tk_executor *executor;
-    tk_device *device;
+    tk_site sites[TK_MAX_PLACES]; /* 0: the processor; the others as they are asked for */
     TK_VEC(tk_stream *) streams;
     tk_thread *threads;
     pthread_cond_t changed; /* with graph.lock: an evaluation was submitted or is done */
@@ -42,6 +47,21 @@ struct tk_context {
 static inline tk_context *tk_context_of(const tk_graph *graph) {
     return (tk_context *)(uintptr_t)graph;
 }
+
+/* The device that a node is computed on, and that a stream is of. Need the lock, or a plan that
+ * holds what it asks about. */
+static inline const tk_site *tk_site_of(const tk_node *node) {
+    return &tk_context_of(node->graph)->sites[tk_place_of(node)];
+}
+static inline const tk_site *tk_site_of_stream(const tk_context *context, uint32_t stream) {
+    return &context->sites[tk_place_of_stream(&context->graph, stream)];
+}
+
+/* A new stream of a site. Needs the lock. */
+tk_status tk_context_open_stream(tk_context *context, uint32_t place, uint32_t *out_stream);
+
+/* The node's values on the device of a stream: the node itself if they are there. */
+tk_node *tkb_to_stream(tk_builder *b, tk_node *node, uint32_t stream);
 
 /* TK_CONTEXT_ERROR in a forked child. Call before taking the lock. */
 tk_status tk_context_check(const tk_context *context);

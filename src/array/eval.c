@@ -18,16 +18,15 @@
 /* ---- submitting ---- */
 
 static tk_status order_segment(tk_plan *plan, size_t index) {
-    tk_context *context = plan->context;
-    tk_stream *stream = context->streams.items[plan->segments.items[index].stream];
+    tk_stream *stream = plan->segments.items[index].stream;
     if (index > 0) {
-        tk_stream *before = context->streams.items[plan->segments.items[index - 1].stream];
+        tk_stream *before = plan->segments.items[index - 1].stream;
         TK_TRY(tk_stream_wait_event(stream, tk_stream_record(before)));
     }
     for (size_t i = 0; i < plan->awaited.count; i++) {
         const tk_plan *other = plan->awaited.items[i];
         for (size_t k = 0; k < other->segments.count; k++) {
-            tk_stream *of_other = context->streams.items[other->segments.items[k].stream];
+            tk_stream *of_other = other->segments.items[k].stream;
             if (of_other != stream)
                 TK_TRY(tk_stream_wait_event(stream, tk_stream_record(of_other)));
         }
@@ -55,10 +54,19 @@ static void fail_rest(tk_plan *plan, size_t first, tk_status status) {
     for (size_t i = first; i < count; i++) tk_plan_run_segment(&plan->segments.items[i]);
 }
 
+/* A device that works beside the processor is waited for: what follows may be another's. */
+static void run_on_its_device(tk_segment *segment) {
+    tk_stream *stream = segment->stream;
+    tk_device *device = tk_stream_device(stream);
+    tk_queue *queue = tk_stream_queue(stream);
+    (void)device->driver->run(device->state, queue, tk_plan_run_segment, segment);
+    if (queue) (void)device->driver->synchronize(device->state);
+}
+
 static void run_here(tk_plan *plan) {
     mark_submitted(plan);
     for (size_t i = 0, count = plan->segments.count; i < count; i++)
-        tk_plan_run_segment(&plan->segments.items[i]);
+        run_on_its_device(&plan->segments.items[i]);
 }
 
 /* Without the lock; the caller holds a reference to the plan. */
@@ -71,7 +79,7 @@ static void submit(tk_plan *plan, bool inline_allowed) {
         return;
     }
     if (inline_allowed && count == 1 && plan->awaited.count == 0) {
-        tk_stream *stream = plan->context->streams.items[plan->segments.items[0].stream];
+        tk_stream *stream = plan->segments.items[0].stream;
         status = tk_stream_run_inline_if_idle(stream, tk_plan_run_segment, &plan->segments.items[0],
                                               &ran);
         if (ran) return;
@@ -229,6 +237,27 @@ static tk_status finish(tk_plan *plan, const tk_wait *wait, bool *out_again) {
     return status;
 }
 
+static tk_buffer *hold_buffer(tk_array array) {
+    tk_graph_lock(array.node->graph);
+    const tk_storage *storage = array.node->storage;
+    bool there = storage && !(array.node->flags & TK_NODE_SCHEDULED) && storage->buffer->home;
+    tk_buffer *buffer = there ? tk_buffer_retain(storage->buffer) : NULL;
+    tk_graph_unlock(array.node->graph);
+    return buffer;
+}
+
+/* An evaluation is done when its work was handed over; a device beside the processor may still be
+ * at it, or have failed. */
+static tk_status wait_for_devices(const tk_array *arrays, size_t count, const tk_wait *wait) {
+    tk_status status = TK_OK;
+    for (size_t i = 0; status == TK_OK && i < count; i++) {
+        tk_buffer *buffer = hold_buffer(arrays[i]);
+        if (buffer) status = tk_buffer_wait(buffer, wait);
+        tk_buffer_release(buffer);
+    }
+    return status;
+}
+
 tk_status tk_eval_wait(const tk_array *arrays, size_t count, const tk_wait *wait) {
     if (count) TK_NEED(arrays);
     if (count == 0) return TK_OK;
@@ -247,6 +276,8 @@ tk_status tk_eval_wait(const tk_array *arrays, size_t count, const tk_wait *wait
         status = start(context, &roots, wait, true, &plan);
         if (plan) status = finish(plan, wait, &again);
     }
+    if (status == TK_OK && context->graph.n_places > 1)
+        status = wait_for_devices(arrays, count, wait);
     tk_vec_deinit(&roots);
     return status;
 }
@@ -285,6 +316,11 @@ tk_status tk_synchronize(tk_context *context) {
                        "a function called by an evaluation cannot wait for all evaluations");
     tk_graph_lock(&context->graph);
     while (context->running) pthread_cond_wait(&context->changed, &context->graph.lock);
+    uint32_t n_sites = context->graph.n_places;
     tk_graph_unlock(&context->graph);
+    for (uint32_t i = 1; i < n_sites; i++) {
+        tk_device *device = context->sites[i].device;
+        TK_TRY(device->driver->synchronize(device->state));
+    }
     return TK_OK;
 }

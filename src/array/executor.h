@@ -8,7 +8,8 @@
 
 #include <stdatomic.h>
 
-#include "graph/ops.h"
+#include "graph/node.h"
+#include "runtime/device.h"
 #include "tiki/array.h"
 
 /* The first index out of range that an evaluation met: the one at the lowest position. */
@@ -27,10 +28,12 @@ typedef struct tk_body_call {
     int n_outputs;
     const tk_strided *outputs; /* row-major; outputs[0].data may be an operand's, see in_place */
     tk_fault *fault;
+    tk_device *device; /* where the memory is; NULL in calls outside of an evaluation: the processor */
+    tk_queue *queue;   /* the device's order that the work is handed to; NULL where it has none */
 } tk_body_call;
 
-/* Computes the outputs. Fails only before writing anything (out of memory for scratch). Runs on a
- * stream's thread and may use the pool. */
+/* Computes the outputs, or hands the work to the queue. Fails only before writing anything (out of
+ * memory for scratch). Runs on a stream's thread and may use the pool. */
 typedef tk_status (*tk_body)(const tk_body_call *call);
 
 typedef struct tk_executor {
@@ -41,9 +44,12 @@ typedef struct tk_executor {
     /* Whether the op may write its first output over operand `index` of the same type in row-major
      * memory that nothing else needs. */
     bool (*in_place)(tk_op op, int index);
+
+    /* Whether it can compute an application, with the reason. NULL: all that has a body. */
+    tk_status (*check)(tk_op op, size_t n_inputs, tk_node *const *inputs, const void *attrs);
 } tk_executor;
 
-extern const tk_executor tk_cpu_executor;
+extern const tk_executor tk_cpu_executor, tk_emulator_executor, tk_cuda_executor;
 
 /* Notes that element `position` (row-major, of the index operand) asked for `index` of an axis of
  * `length`. Any thread. */

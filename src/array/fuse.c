@@ -23,7 +23,7 @@
 static bool is_candidate(const tk_plan *plan, const tk_entry *entry) {
     const tk_node *node = entry->node;
     return tk_node_op(node)->lower == TK_LOWER_EWISE && node->size >= FEWEST_ELEMENTS &&
-           node->rank > 0 && node->n_inputs <= MOST_OPERANDS && !plan->nan_trap;
+           node->rank > 0 && node->n_inputs <= MOST_OPERANDS && !plan->nan_trap && entry->site == 0;
 }
 
 typedef struct grouping {
@@ -250,7 +250,7 @@ static tk_status give_memory(fused *f, uint32_t index) {
     if (donor)
         TK_TRY(tk_storage_new(tk_buffer_retain(donor->buffer), donor->data, type, NULL, &storage));
     else
-        TK_TRY(tk_storage_allocate(f->plan->context->device, type, &storage));
+        TK_TRY(tk_storage_allocate(f->plan->context->sites[0].device, NULL, type, &storage));
     m->entry->storage = storage;
     m->output = (place){.data = storage->data,
                         .row_stride = f->columns,
@@ -351,7 +351,7 @@ static tk_status run_fused(fused *f) {
     tk_buffer *scratch = NULL;
     if (f->n_slots) {
         size_t bytes = f->slot_bytes * (size_t)f->n_slots * (size_t)workers;
-        TK_TRY(tk_buffer_new(f->plan->context->device, bytes, &scratch));
+        TK_TRY(tk_buffer_new(f->plan->context->sites[0].device, bytes, &scratch));
         f->scratch = scratch->data;
     }
     int64_t blocks = f->rows == 1 ? (f->columns + f->block_columns - 1) / f->block_columns
@@ -362,7 +362,7 @@ static tk_status run_fused(fused *f) {
 }
 
 tk_status tk_plan_run_group(tk_plan *plan, const tk_group *group, bool *out_joined) {
-    fused f = {.plan = plan, .group = group, .executor = plan->context->executor};
+    fused f = {.plan = plan, .group = group, .executor = plan->context->sites[0].executor};
     for (uint32_t i = 0; i < group->count; i++)
         f.members[i].entry = &plan->entries.items[plan->members.items[group->first + i]];
     *out_joined = choose_blocks(&f) && place_inputs(&f);

@@ -43,7 +43,10 @@ static tk_status add_entries(tk_plan *plan, const tk_node_vec *order, const tk_n
                        order->count);
     for (size_t i = 0; i < order->count; i++) {
         tk_node *node = order->items[i];
-        tk_entry entry = {.node = node, .is_step = is_step(node)};
+        tk_entry entry = {.node = node,
+                          .site = (uint8_t)tk_place_of(node),
+                          .stream = plan->context->streams.items[node->stream],
+                          .is_step = is_step(node)};
         if (node->flags & TK_NODE_SCHEDULED) {
             entry.awaits = true;
             TK_TRY(await_plan(plan, node->storage));
@@ -99,11 +102,16 @@ static tk_status add_segments(tk_plan *plan) {
         if (!entry->is_step) continue;
         tk_segment *last =
             plan->segments.count ? &plan->segments.items[plan->segments.count - 1] : NULL;
-        if (last && last->stream == entry->node->stream) {
+        if (last && last->number == entry->node->stream) {
             last->count = i + 1 - last->first;
             continue;
         }
-        tk_segment segment = {.plan = plan, .first = i, .count = 1, .stream = entry->node->stream};
+        uint32_t number = entry->node->stream;
+        tk_segment segment = {.plan = plan,
+                              .first = i,
+                              .count = 1,
+                              .number = number,
+                              .stream = entry->stream};
         if (!tk_vec_push(&plan->segments, segment))
             return tk_fail(TK_OUT_OF_MEMORY, "no memory to plan an evaluation");
     }

@@ -20,6 +20,8 @@ typedef struct tk_entry {
     uint32_t n_inputs;
     uint32_t group; /* where it is computed, once grouped */
     uint32_t uses;  /* steps of this plan that read the value and have not run */
+    uint8_t site;   /* of the context, where the value is */
+    tk_stream *stream; /* that a step runs on */
     bool is_step;   /* computed by this plan; else a leaf */
     bool holds;     /* the plan has the node's operands */
     bool persists;  /* somebody beside this plan can reach the node */
@@ -36,7 +38,8 @@ typedef struct tk_group {
 typedef struct tk_segment {
     struct tk_plan *plan;
     uint32_t first, count; /* entries; once grouped, groups */
-    uint32_t stream;
+    uint32_t number;       /* of the stream */
+    tk_stream *stream;
 } tk_segment;
 
 typedef struct tk_plan {
@@ -85,6 +88,10 @@ tk_status tk_plan_step(tk_plan *plan, tk_entry *entry);
 
 /* TK_INTERRUPTED when somebody asked this plan to stop. */
 tk_status tk_plan_check(tk_plan *plan);
+
+static inline const tk_site *tk_plan_site(const tk_plan *plan, const tk_entry *entry) {
+    return &plan->context->sites[entry->site];
+}
 
 /* Entry number of an operand of an entry, and the entry. */
 static inline tk_entry *tk_plan_operand(tk_plan *plan, const tk_entry *entry, uint32_t index) {

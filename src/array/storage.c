@@ -44,15 +44,17 @@ tk_status tk_storage_new(tk_buffer *buffer, char *data, tk_type type, const int6
 void tk_storage_free(tk_storage *storage) {
     if (!storage) return;
     tk_buffer_release(storage->buffer);
+    tk_buffer_release(storage->mirror);
     tk_free(storage->fault);
     tk_free(storage);
 }
 
-tk_status tk_storage_allocate(tk_device *device, tk_type type, tk_storage **out_storage) {
+tk_status tk_storage_allocate(tk_device *device, tk_queue *queue, tk_type type,
+                              tk_storage **out_storage) {
     int64_t size;
     TK_TRY(tk_shape_size(type.dtype, type.rank, type.shape, &size));
     tk_buffer *buffer;
-    TK_TRY(tk_buffer_new(device, (size_t)size * tk_dtype_size(type.dtype), &buffer));
+    TK_TRY(tk_buffer_new_on(device, queue, (size_t)size * tk_dtype_size(type.dtype), &buffer));
     return tk_storage_new(buffer, buffer->data, type, NULL, out_storage);
 }
 

@@ -5,6 +5,7 @@
 #include "array/storage.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "tiki/devices.h"
 
 /* ---- making arrays ---- */
 
@@ -40,8 +41,9 @@ tk_array tk_scalar_complex(tk_context *context, double real, double imag) {
     return weak_scalar(context, TK_KIND_COMPLEX, real, imag, 0);
 }
 
-/* Consumes the storage. */
+/* Consumes the storage, which is the processor's. */
 static tk_node *buffer_node(tk_builder *b, tk_type type, tk_storage *storage) {
+    if (tk_place_of_stream(b->graph, b->stream)) b->stream = TK_DEFAULT_STREAM;
     tk_attrs_typed attrs = {.dtype = type.dtype,
                             .shape = {type.shape, type.rank},
                             .serial = (int64_t)tk_graph_serial(b->graph)};
@@ -55,8 +57,9 @@ static tk_node *buffer_node(tk_builder *b, tk_type type, tk_storage *storage) {
     return node;
 }
 
+/* Values that are copied anyway go to the current device. */
 static tk_array finish_buffer(tk_context *context, tk_status status, tk_type type,
-                              tk_storage *storage) {
+                              tk_storage *storage, bool copied) {
     tk_call call;
     tk_call_open(&call, "from_data", context);
     call.status = status;
@@ -64,7 +67,10 @@ static tk_array finish_buffer(tk_context *context, tk_status status, tk_type typ
         if (status == TK_OK) tk_storage_free(storage);
         return tk_call_refuse(&call);
     }
-    return tk_call_end(&call, buffer_node(&call.builder, type, storage));
+    uint32_t stream = call.builder.stream;
+    tk_node *node = buffer_node(&call.builder, type, storage);
+    bool moves = copied && tk_place_of_stream(call.builder.graph, stream);
+    return tk_call_end(&call, moves ? tkb_to_stream(&call.builder, node, stream) : node);
 }
 
 static tk_status check_type(const tk_context *context, tk_shape shape, tk_dtype dtype,
@@ -83,10 +89,10 @@ tk_array tk_from_data(tk_context *context, const void *data, tk_shape shape, tk_
     tk_type type = {dtype, (int)shape.count, shape.items};
     tk_status status = check_type(context, shape, dtype, &size);
     if (status == TK_OK && size > 0 && !data) status = tk_fail_null("data");
-    if (status == TK_OK) status = tk_storage_allocate(context->device, type, &storage);
+    if (status == TK_OK) status = tk_storage_allocate(context->sites[0].device, NULL, type, &storage);
     if (status == TK_OK && size > 0)
         memcpy(storage->data, data, (size_t)size * tk_dtype_size(dtype));
-    return finish_buffer(context, status, type, storage);
+    return finish_buffer(context, status, type, storage, true);
 }
 
 /* Whether the strided array lies within `bytes`. */
@@ -125,10 +131,10 @@ tk_array tk_from_memory(tk_context *context, void *data, size_t bytes, tk_shape 
         status =
             tk_fail(TK_INVALID_ARGUMENT, "data is not aligned to %zu bytes", tk_dtype_size(dtype));
     if (status == TK_OK)
-        status = tk_buffer_wrap(context->device, data, bytes, release, owner, &buffer);
+        status = tk_buffer_wrap(context->sites[0].device, data, bytes, release, owner, &buffer);
     if (status != TK_OK && release) release(owner);
     if (status == TK_OK) status = tk_storage_new(buffer, data, type, strides, &storage);
-    return finish_buffer(context, status, type, storage);
+    return finish_buffer(context, status, type, storage, false);
 }
 
 /* ---- questions ---- */
@@ -167,11 +173,42 @@ bool tk_array_same(tk_array a, tk_array b) { return a.node == b.node; }
 
 /* ---- values ---- */
 
+/* Memory that the processor cannot read is copied once, and the copy kept with the array. */
+static tk_status make_mirror(tk_array array) {
+    tk_scope scope = tk_scope_open(tk_array_context(array));
+    tk_array copy = tk_to_stream(array, TK_DEFAULT_STREAM);
+    tk_status status = tk_eval(copy);
+    tk_graph_lock(array.node->graph);
+    tk_storage *storage = array.node->storage;
+    if (status == TK_OK && !storage->mirror) {
+        const tk_storage *made = copy.node->storage;
+        storage->mirror = tk_buffer_retain(made->buffer);
+    }
+    tk_graph_unlock(array.node->graph);
+    tk_scope_close(scope);
+    return status;
+}
+
+static void view_mirror(tk_strided *view, const tk_buffer *mirror) {
+    view->data = mirror->data;
+    for (int64_t stride = 1, axis = view->rank - 1; axis >= 0; axis--) {
+        view->strides[axis] = stride;
+        stride *= view->shape[axis];
+    }
+}
+
 tk_status tk_array_view(tk_array array, tk_strided *out_view) {
     TK_NEED(out_view);
     TK_TRY(tk_eval(array));
     tk_graph_lock(array.node->graph);
-    tk_storage_view(array.node->storage, tk_node_type(array.node), out_view);
+    const tk_storage *storage = array.node->storage;
+    bool readable = storage->mirror || storage->buffer->device->driver->host_memory;
+    tk_graph_unlock(array.node->graph);
+    if (!readable) TK_TRY(make_mirror(array));
+    tk_graph_lock(array.node->graph);
+    storage = array.node->storage;
+    tk_storage_view(storage, tk_node_type(array.node), out_view);
+    if (storage->mirror) view_mirror(out_view, storage->mirror);
     tk_graph_unlock(array.node->graph);
     return TK_OK;
 }
@@ -197,7 +234,7 @@ tk_status tk_copy_out(tk_array array, void *data, size_t bytes) {
                          .n_outputs = 1,
                          .outputs = &to,
                          .fault = &fault};
-    return tk_array_context(array)->executor->bodies[TK_OP_contiguous](&call);
+    return tk_cpu_executor.bodies[TK_OP_contiguous](&call);
 }
 
 static tk_status cast_item(tk_array array, tk_dtype dtype, void *out_value) {

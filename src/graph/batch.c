@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "graph/batch_rule.h"
 #include "graph/custom.h"
+#include "graph/launch.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "graph/walk.h"
@@ -364,6 +365,14 @@ void tk_batch_custom(tk_batch *batch) {
     }
     for (uint32_t i = 0; i < batch->node->n_outputs; i++)
         batch->outputs[i] = tk_batch_operand(batch, (size_t)attrs->n_args + i);
+}
+
+void tk_batch_launch(tk_batch *batch) {
+    const tk_attrs_launch *attrs = tk_node_attrs(batch->node);
+    batch->status = tk_fail(TK_UNSUPPORTED,
+                            "kernel %s has no batching rule: call it through a function with a vmap "
+                            "of its own",
+                            tk_launch_record_of(attrs)->name);
 }
 
 static tk_node *stand_in(tk_builder *b, const tk_node *like) {

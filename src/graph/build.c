@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "graph/place.h"
 #include "graph/text.h"
 
 /* ---- the builder ---- */
@@ -52,7 +53,12 @@ tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inpu
     for (size_t i = 0; i < n_inputs; i++)
         if (tk_node_is_error(inputs[i])) return inputs[i];
     tk_node *node;
-    tk_status status = tk_node_intern(b->graph, op, b->stream, n_inputs, inputs, attrs, &node);
+    uint32_t stream = b->stream;
+    tk_status status = TK_OK;
+    if (b->graph->n_places > 1)
+        status = tk_place_choose(b->graph, op, n_inputs, inputs, attrs, &stream);
+    if (status == TK_OK)
+        status = tk_node_intern(b->graph, op, stream, n_inputs, inputs, attrs, &node);
     return status == TK_OK ? tkb_hold(b, node) : tkb_fail(b, status);
 }
 

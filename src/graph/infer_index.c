@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "graph/build.h"
-#include "graph/infer.h"
+#include "graph/launch.h"
 #include "graph/text.h"
 
 tk_status tk_infer_mode(const tk_infer *infer, int64_t mode) {
@@ -308,4 +308,14 @@ tk_status tk_shape_custom(tk_infer *infer) {
     infer->n_outputs = (int)n_outputs;
     infer->outputs = NULL;
     return TK_OK;
+}
+
+/* The record says what a launch writes. */
+tk_status tk_shape_launch(tk_infer *infer) {
+    const tk_launch_record *record = tk_launch_record_of(infer->attrs);
+    TK_TRY(tk_infer_need(infer, record->n_inputs, record->n_inputs));
+    for (int i = 0; i < record->n_outputs; i++)
+        tk_infer_output(infer, i, record->outputs[i].dtype, record->outputs[i].rank,
+                        record->outputs[i].shape);
+    return tk_infer_outputs(infer, record->n_outputs);
 }

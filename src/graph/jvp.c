@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "graph/custom.h"
 #include "graph/flow.h"
+#include "graph/place.h"
 #include "graph/vjp_rules.h"
 
 typedef struct jvp {
@@ -234,7 +235,10 @@ static tk_status step(jvp *j, uint32_t at) {
         j->tangents[i] = tangent_of(j, node->inputs[i], 0);
         any |= j->tangents[i] != NULL;
     }
-    if (any) TK_TRY(tangent_by_op(j, node, out_tangents));
+    uint32_t stream = tk_place_enter(j->b, node);
+    tk_status status = any ? tangent_by_op(j, node, out_tangents) : TK_OK;
+    j->b->stream = stream;
+    TK_TRY(status);
     for (uint32_t i = 0; i < node->n_outputs; i++)
         if (out_tangents[i] && tk_node_is_error(out_tangents[i]))
             return tk_flow_error(out_tangents[i]);

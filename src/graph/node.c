@@ -78,6 +78,7 @@ void tk_graph_deinit(tk_graph *graph) {
     tk_graph_unlock(graph);
     for (size_t i = 0; i < graph->slabs.count; i++) tk_free(graph->slabs.items[i]);
     tk_vec_deinit(&graph->slabs);
+    tk_vec_deinit(&graph->stream_places);
     tk_vec_deinit(&graph->open_traces);
     tk_free(graph->buckets);
     pthread_mutex_destroy(&graph->lock);

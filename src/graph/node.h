@@ -68,6 +68,18 @@ typedef struct tk_deferred {
     void (*run)(struct tk_deferred *self);
 } tk_deferred;
 
+#define TK_MAX_PLACES 8
+
+/* A device beside the processor, as the graph sees it: see place.h. */
+typedef struct tk_place {
+    const char *name; /* static for the life of the graph */
+    uint32_t stream;  /* its first */
+    const void *self;
+    /* TK_UNSUPPORTED for what the device cannot compute. With the lock. */
+    tk_status (*check)(const struct tk_place *place, tk_op op, size_t n_inputs,
+                       tk_node *const *inputs, const void *attrs);
+} tk_place;
+
 #define TK_SLAB_UNIT 32
 #define TK_SLAB_CLASSES 32
 
@@ -78,6 +90,9 @@ struct tk_graph {
     size_t n_interned;
     size_t n_nodes; /* alive */
     uint64_t serial;
+    TK_VEC(uint8_t) stream_places; /* by stream; streams beyond it are the processor's */
+    tk_place places[TK_MAX_PLACES]; /* from 1 */
+    uint32_t n_places;              /* 0 or 1: there is only the processor */
     TK_VEC(uint32_t) open_traces; /* ascending */
     uint32_t last_trace;
     void *free_blocks[TK_SLAB_CLASSES];

@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "graph/custom.h"
 #include "graph/flow.h"
+#include "graph/launch.h"
+#include "graph/place.h"
 #include "graph/vjp_rules.h"
 
 typedef struct tk_vjp_walk tk_vjp_walk;
@@ -66,7 +68,9 @@ static void apply_rule(tk_vjp_walk *walk, uint32_t at) {
                      .needed = walk->needed,
                      .grads = walk->grads,
                      .walk = walk};
+    uint32_t stream = tk_place_enter(walk->b, node);
     tk_node_op(node)->vjp(&v);
+    walk->b->stream = stream;
     for (uint32_t i = 0; i < node->n_inputs && walk->status == TK_OK; i++)
         if (walk->needed[i]) add_cotangent(walk, node->inputs[i], 0, walk->grads[i]);
 }
@@ -115,7 +119,9 @@ tk_status tk_vjp_apply(tk_vjp_rule *v, const tk_flow *outer) {
     tk_vjp_walk walk = {.b = v->b, .flow = {.outer = outer}};
     v->walk = &walk;
     for (uint32_t i = 0; i < v->node->n_inputs; i++) v->grads[i] = NULL;
+    uint32_t stream = tk_place_enter(v->b, v->node);
     tk_node_op(v->node)->vjp(v);
+    v->b->stream = stream;
     TK_TRY(walk.status);
     return tk_flow_check(v->node->n_inputs, v->grads);
 }
@@ -156,6 +162,20 @@ void tk_vjp_custom(tk_vjp_rule *v) {
     }
     for (uint32_t i = 0; i < v->node->n_outputs; i++)
         v->grads[attrs->n_args + i] = v->cotangents[i];
+}
+
+/* Back to where the operand is. */
+void tk_vjp_transfer(tk_vjp_rule *v) {
+    v->b->stream = v->inputs[0]->stream;
+    v->grads[0] = tkb_node1(v->b, TK_OP_transfer, v->ct, NULL);
+}
+
+void tk_vjp_launch(tk_vjp_rule *v) {
+    const tk_attrs_launch *attrs = tk_node_attrs(v->node);
+    tk_vjp_fail(v, tk_fail(TK_UNSUPPORTED,
+                           "kernel %s has no derivative: call it through a function with a vjp or "
+                           "jvp of its own",
+                           tk_launch_record_of(attrs)->name));
 }
 
 /* Stand-ins for the operands that need a gradient: see flow.h. */

@@ -368,6 +368,21 @@ tk_status tk_buffer_new_on(tk_device *device, tk_queue *queue, size_t bytes,
     return TK_OK;
 }
 
+tk_status tk_buffer_wait(tk_buffer *buffer, const tk_wait *wait) {
+    tk_device *device = buffer->device;
+    const tk_driver *driver = device->driver;
+    tk_mark marks[TK_BUFFER_MARKS + 1];
+    int count = 0;
+    TK_TRY(tk_device_check(device));
+    if (buffer->home) marks[count++] = (tk_mark){buffer->home, driver->queue_ticket(buffer->home)};
+    pthread_mutex_lock(&device->memory.lock);
+    for (int i = 0; i < buffer->n_marks; i++) marks[count++] = buffer->marks[i];
+    pthread_mutex_unlock(&device->memory.lock);
+    for (int i = 0; i < count; i++)
+        TK_TRY(driver->queue_wait(marks[i].queue, marks[i].ticket, wait));
+    return TK_OK;
+}
+
 tk_status tk_buffer_wrap(tk_device *device, void *data, size_t bytes, void (*release)(void *owner),
                          void *owner, tk_buffer **out_buffer) {
     *out_buffer = NULL;

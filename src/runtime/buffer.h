@@ -63,6 +63,10 @@ void tk_buffer_label(tk_buffer *buffer, const char *label);
  * are the device's, and only when more than TK_BUFFER_MARKS queues use one buffer. Any thread. */
 tk_status tk_buffer_used(tk_buffer *buffer, tk_queue *queue);
 
+/* Waits for all work on the buffer that was handed to its home and to the queues it is marked for.
+ * `wait` may be NULL. Any thread. */
+tk_status tk_buffer_wait(tk_buffer *buffer, const tk_wait *wait);
+
 /* Makes a buffer of memory that belongs to somebody else (a mapped file, another library's array).
  * release(owner) is called once, on the thread that drops the last reference; it may be NULL. Not
  * called if this fails. The memory counts in no limit. */

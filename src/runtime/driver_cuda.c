@@ -87,8 +87,10 @@ static void free_memory(void *state, void *memory, size_t bytes) {
     if (tk_cuda_enter_to_free(cuda)) (void)cuda->api->memory_free((CUdeviceptr)(uintptr_t)memory);
 }
 
+/* Whoever waits for the task waits for its end, so it runs on a lost device too: all that it asks
+ * of the device then gives the error. */
 static tk_status run_task(void *state, tk_queue *queue, tk_task task, void *arg) {
-    TK_TRY(tk_cuda_enter(state));
+    (void)tk_cuda_enter(state);
     tk_queue *before = tk_cuda_current_queue();
     tk_cuda_set_current_queue(queue);
     tk_status status = task(arg);
@@ -116,6 +118,10 @@ static void describe_memory(void *state, char *text, size_t room) {
     snprintf(text, room, "%zu of %zu bytes free, other processes counted", free_bytes, total);
 }
 
+static tk_status upload(tk_queue *queue, void *to, const void *from, size_t bytes) {
+    return tk_cuda_upload(queue, (CUdeviceptr)(uintptr_t)to, from, bytes);
+}
+
 const tk_driver tk_driver_cuda = {
     .name = "cuda",
     .host_memory = false,
@@ -133,5 +139,6 @@ const tk_driver tk_driver_cuda = {
     .queue_passed = tk_cuda_queue_passed,
     .queue_wait = tk_cuda_queue_wait,
     .queue_follow = tk_cuda_queue_follow,
+    .queue_upload = upload,
     .describe_memory = describe_memory,
 };
