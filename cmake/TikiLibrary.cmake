@@ -13,7 +13,7 @@ list(APPEND tiki_dependencies Threads::Threads m ${CMAKE_DL_LIBS})
 
 # In the order of the layers: each may include only what stands before it, and not all of that
 # (tools/check_includes.sh knows which).
-set(tiki_modules base layout runtime graph array cpu kernel target library io nn)
+set(tiki_modules base layout runtime graph array cpu kernel target library compile io nn)
 set(tiki_sources)
 foreach(module ${tiki_modules})
   file(GLOB module_sources CONFIGURE_DEPENDS src/${module}/*.c src/${module}/*/*.c)

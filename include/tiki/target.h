@@ -6,6 +6,7 @@
 #ifndef TIKI_TARGET_H
 #define TIKI_TARGET_H
 
+#include "tiki/cache.h"
 #include "tiki/kernel.h"
 
 TK_BEGIN_DECLS
@@ -43,6 +44,18 @@ TK_API tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *ho
  * TK_INVALID_ARGUMENT with `name`, line, instruction and register; TK_FORMAT_ERROR for text that is
  * no PTX; TK_UNSUPPORTED for a function too large to check. Any thread may call. */
 TK_API tk_status tk_ptx_check(const char *text, const char *name);
+
+/* The same as a binary, from the cache of built kernels (cache.h) if it is there; built and kept
+ * else, once among all processes that ask at the same time. A hit starts no assembler. `cache` NULL:
+ * the default one, opened once a process. *out_built (may be NULL) says whether it was built.
+ * Whatever goes wrong on the disk is a warning of the cache. Errors as above. Any thread. */
+TK_API tk_status tk_kernel_build_cached(const tk_kernel *kernel, const tk_build *how,
+                                        tk_cache *cache, tk_artifact **out, bool *out_built);
+
+/* Says in words that the kernel is in the cache, or in which parts of its identity the nearest entry
+ * differs. The caller frees the text with tk_cache_text_free. */
+TK_API tk_status tk_kernel_cache_explain(const tk_kernel *kernel, const tk_build *how,
+                                         tk_cache *cache, char **out_text);
 
 TK_API tk_artifact *tk_artifact_retain(tk_artifact *artifact);
 TK_API void tk_artifact_release(tk_artifact *artifact);

@@ -14,6 +14,7 @@ void tk_call_open(tk_call *call, const char *name, tk_context *context) {
     call->n_nodes = 0;
     call->key = -1;
     call->list = NULL;
+    call->n_list = 0;
     call->results = (tk_node_vec){0};
     call->status = TK_OK;
 }

@@ -81,8 +81,8 @@ tk_status tk_device_stream(tk_context *context, const char *name, tk_stream_id *
     TK_TRY(tk_context_check(context));
     *out_stream = TK_DEFAULT_STREAM;
     if (!strcmp(name, "cpu") || !strcmp(name, "cpu:0")) return TK_OK;
-    const kind *kind;
-    int index;
+    const kind *kind = NULL;
+    int index = 0;
     TK_TRY(parse_name(name, &kind, &index));
     tk_graph_lock(&context->graph);
     tk_status status = find_or_open(context, kind, index, out_stream);

@@ -55,6 +55,9 @@ struct tk_cuda {
     tk_cuda_staging *staging; /* cuda_copy.c */
     tk_cuda_calls *calls;     /* cuda_call.c */
     tk_cuda_modules *modules; /* cuda_module.c */
+
+    void *attached; /* what a layer above keeps for the device; ends by `detach`, before modules */
+    void (*detach)(void *attached);
 };
 
 /* Reads what device `index` is, without opening it. Errors as tk_cuda_api_get, or TK_NOT_FOUND. */

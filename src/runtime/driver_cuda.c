@@ -57,6 +57,7 @@ static void close_cuda(void *state) {
     if (!tk_cuda_enter_to_free(cuda)) return;
     (void)cuda->api->context_synchronize();
     tk_cuda_calls_end(cuda);
+    if (cuda->attached) cuda->detach(cuda->attached);
     tk_cuda_modules_end(cuda);
     tk_cuda_staging_end(cuda);
     tk_cuda_queues_end(cuda);

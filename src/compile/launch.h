@@ -1,0 +1,30 @@
+/* What a node `launch` refers to, and running it. */
+#ifndef COMPILE_LAUNCH_H
+#define COMPILE_LAUNCH_H
+
+#include "array/executor.h"
+#include "graph/launch.h"
+#include "tiki/kernel_op.h"
+
+/* A parameter as it is bound. Tensor maps are bound to nothing. */
+typedef struct tk_bound {
+    bool is_input, is_output;
+    uint32_t index;
+    int64_t align; /* bytes that the address must be a multiple of */
+    uint64_t bits; /* of scalars */
+} tk_bound;
+
+typedef struct tk_bound_launch {
+    tk_launch_record record; /* first: the node refers to it */
+    tk_kernel *kernel;
+    char *site;
+    bool empty; /* all outputs are: nothing runs */
+    size_t n_bound;
+    tk_bound bound[];
+} tk_bound_launch;
+
+/* The body of the op on devices with kernels. Operands that do not lie as the kernel needs them are
+ * copied first. */
+tk_status tk_body_launch(const tk_body_call *call);
+
+#endif
