@@ -40,8 +40,11 @@ typedef struct call_list {
 
 /* Needs the lock. A NULL node stands for zeros of the type of `like`. */
 static tk_status list_add(call_list *list, tk_builder *b, tk_node *node, const tk_node *like) {
-    if (!node)
+    if (!node) {
+        uint32_t stream = tk_place_enter(b, like);
         node = tkb_broadcast_to(b, tkb_const(b, (tk_dtype)like->dtype, 0), tk_node_shape(like));
+        b->stream = stream;
+    }
     if (!tk_vec_reserve(&list->given, list->given.count + 1))
         return tk_fail(TK_OUT_OF_MEMORY, "no memory for a custom function");
     tk_handle_retain(node);
@@ -109,7 +112,7 @@ static tk_status custom_vjp(tk_custom_rules *base, tk_vjp_rule *v) {
         status = list_add(&list, v->b, v->inputs[i], NULL);
     if (status == TK_OK) status = add_cotangents(&list, v, n_args);
     for (size_t i = 0; status == TK_OK && i < n_results; i++)
-        status = list_add(&list, v->b, v->inputs[n_args + i], NULL);
+        status = list_add(&list, v->b, tkb_output(v->b, v->node, (int)i), NULL);
     if (status == TK_OK) status = call_back(call, "vjp", call->user.vjp, &list, n_args);
     for (size_t i = 0; status == TK_OK && i < n_args; i++)
         if (v->needed[i]) status = take_result(&list, i, "vjp", v->b, v->inputs[i], &v->grads[i]);

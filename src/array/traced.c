@@ -31,7 +31,9 @@ static tk_status add_placeholder(tk_traced *traced, tk_builder *b, const tk_node
     tk_attrs_placeholder attrs = {.dtype = type.dtype,
                                   .shape = {type.shape, type.rank},
                                   .serial = (int64_t)tk_graph_serial(b->graph)};
+    uint32_t stream = tk_place_enter(b, like);
     tk_node *node = tkb_node(b, TK_OP_placeholder, 0, NULL, &attrs);
+    b->stream = stream;
     TK_TRY(error_of(node));
     if (!tk_vec_push(&traced->placeholders, node)) return tk_traced_no_memory();
     tk_node_retain(node);

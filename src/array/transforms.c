@@ -108,9 +108,16 @@ static tk_status give_all(tk_arrays *list, size_t count, tk_node *const *nodes) 
     return TK_OK;
 }
 
-static tk_node *zeros_like(tk_builder *b, const tk_node *node) {
-    return tkb_broadcast_to(b, tkb_const(b, (tk_dtype)node->dtype, 0), tk_node_shape(node));
+/* A value for all elements, where `node` is. */
+static tk_node *constant_like(tk_builder *b, const tk_node *node, double value) {
+    uint32_t stream = tk_place_enter(b, node);
+    tk_node *scalar = tkb_const(b, (tk_dtype)node->dtype, value);
+    tk_node *whole = tkb_broadcast_to(b, scalar, tk_node_shape(node));
+    b->stream = stream;
+    return whole;
 }
+
+static tk_node *zeros_like(tk_builder *b, const tk_node *node) { return constant_like(b, node, 0); }
 
 static tk_status check_paired(const char *what, size_t index, const tk_node *given,
                               const tk_node *for_node) {
@@ -225,7 +232,7 @@ static tk_status reverse_loss(tracing *t, const int *argnums, size_t n_argnums,
     if (!tk_vec_reserve(&cotangents, t->results.count))
         return tk_fail(TK_OUT_OF_MEMORY, "no memory for gradients");
     for (size_t i = 0; i < t->results.count; i++) cotangents.items[i] = NULL;
-    cotangents.items[0] = tkb_const(&t->builder, (tk_dtype)t->results.items[0].node->dtype, 1);
+    cotangents.items[0] = constant_like(&t->builder, t->results.items[0].node, 1);
     tk_status status = reverse(t, cotangents.items, &ascending);
     /* placeholders were made in the order of arguments; argnums may have another */
     for (size_t i = 0; status == TK_OK && i < n_argnums; i++) {
@@ -328,7 +335,9 @@ static tk_status add_mapped(tracing *t, mapping *m, size_t index, tk_node *arg, 
     tk_node *front = tkb_moveaxis(&t->builder, arg, axis, 0);
     TK_TRY(error_of(front));
     tk_type element = {(tk_dtype)arg->dtype, front->rank - 1, front->shape + 1};
+    uint32_t stream = tk_place_enter(&t->builder, front);
     tk_node *node = placeholder(&t->builder, t->trace, element, NULL);
+    t->builder.stream = stream;
     TK_TRY(error_of(node));
     if (!tk_vec_push(&m->inputs, front) || !tk_vec_push(&t->wrt, node))
         return tk_fail(TK_OUT_OF_MEMORY, "no memory for a transform");

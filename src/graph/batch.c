@@ -20,6 +20,7 @@
 #include "graph/batch_rule.h"
 #include "graph/custom.h"
 #include "graph/launch.h"
+#include "graph/place.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "graph/walk.h"
@@ -379,7 +380,10 @@ static tk_node *stand_in(tk_builder *b, const tk_node *like) {
     tk_attrs_placeholder attrs = {.dtype = like->dtype,
                                   .shape = {like->shape, like->rank},
                                   .serial = (int64_t)tk_graph_serial(b->graph)};
-    return tkb_node(b, TK_OP_placeholder, 0, NULL, &attrs);
+    uint32_t stream = tk_place_enter(b, like);
+    tk_node *node = tkb_node(b, TK_OP_placeholder, 0, NULL, &attrs);
+    b->stream = stream;
+    return node;
 }
 
 /* Takes the op apart on fresh placeholders, so that nothing but them and constants can be reached,
