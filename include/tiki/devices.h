@@ -25,8 +25,8 @@ TK_BEGIN_DECLS
  * used, the device's errors. Any thread. */
 TK_API tk_status tk_device_stream(tk_context *context, const char *name, tk_stream_id *out_stream);
 
-/* The device of a stream, for its name, counters and limits (runtime.h). Borrowed; NULL for a stream
- * that is none. */
+/* The device of a stream, for its name, counters and limits (runtime.h). Borrowed; NULL for a
+ * stream that is none. */
 TK_API tk_device *tk_stream_device_of(tk_context *context, tk_stream_id stream);
 
 /* The array's values on the device of `stream`: the same array if they are there already. Lazy and

@@ -4,10 +4,10 @@
  * operands (devices.h). It has no derivative and no batching rule of its own, and says so by
  * TK_UNSUPPORTED when a transform meets it.
  *
- * tk_kernel_call gives it some: a function that launches, with a vjp, jvp and batching rule that are
- * functions of arrays too, of launches or of ops. Results behind the visible ones are residuals:
- * the vjp gets them, the caller does not. A rule that is missing is TK_UNSUPPORTED with the name of
- * the rule, never a guess. */
+ * tk_kernel_call gives it some: a function that launches, with a vjp, jvp and batching rule that
+ * are functions of arrays too, of launches or of ops. Results behind the visible ones are
+ * residuals: the vjp gets them, the caller does not. A rule that is missing is TK_UNSUPPORTED with
+ * the name of the rule, never a guess. */
 #ifndef TIKI_KERNEL_OP_H
 #define TIKI_KERNEL_OP_H
 
@@ -108,15 +108,14 @@ typedef struct tk_kernel_rules {
     void (*release)(void *self); /* when no graph needs it any more; NULL: nothing */
 } tk_kernel_rules;
 
-TK_API tk_status tk_vmap_loop(void *self, const tk_array *args, size_t n_args,
-                               tk_arrays *results);
+TK_API tk_status tk_vmap_loop(void *self, const tk_array *args, size_t n_args, tk_arrays *results);
 TK_API tk_status tk_vmap_leading(void *self, const tk_array *args, size_t n_args,
-                                  tk_arrays *results);
+                                 tk_arrays *results);
 #define TK_VMAP_LOOP tk_vmap_loop
 #define TK_VMAP_LEADING tk_vmap_leading
 
-/* Calls rules->forward and appends its visible results to `results`. The struct is copied; `self` is
- * released as it says, at once on failure. */
+/* Calls rules->forward and appends its visible results to `results`. The struct is copied; `self`
+ * is released as it says, at once on failure. */
 TK_API tk_status tk_kernel_call(tk_context *context, const tk_kernel_rules *rules,
                                 const tk_array *args, size_t n_args, tk_arrays *results);
 

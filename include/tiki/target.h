@@ -46,14 +46,14 @@ TK_API tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *ho
 TK_API tk_status tk_ptx_check(const char *text, const char *name);
 
 /* The same as a binary, from the cache of built kernels (cache.h) if it is there; built and kept
- * else, once among all processes that ask at the same time. A hit starts no assembler. `cache` NULL:
- * the default one, opened once a process. *out_built (may be NULL) says whether it was built.
+ * else, once among all processes that ask at the same time. A hit starts no assembler. `cache`
+ * NULL: the default one, opened once a process. *out_built (may be NULL) says whether it was built.
  * Whatever goes wrong on the disk is a warning of the cache. Errors as above. Any thread. */
 TK_API tk_status tk_kernel_build_cached(const tk_kernel *kernel, const tk_build *how,
                                         tk_cache *cache, tk_artifact **out, bool *out_built);
 
-/* Says in words that the kernel is in the cache, or in which parts of its identity the nearest entry
- * differs. The caller frees the text with tk_cache_text_free. */
+/* Says in words that the kernel is in the cache, or in which parts of its identity the nearest
+ * entry differs. The caller frees the text with tk_cache_text_free. */
 TK_API tk_status tk_kernel_cache_explain(const tk_kernel *kernel, const tk_build *how,
                                          tk_cache *cache, char **out_text);
 

@@ -46,8 +46,7 @@ static tk_status check_op(const tk_place *place, tk_op op, size_t n_inputs, tk_n
 }
 
 /* Needs the lock. */
-static tk_status open_site(tk_context *context, const kind *kind, int index,
-                           uint32_t *out_stream) {
+static tk_status open_site(tk_context *context, const kind *kind, int index, uint32_t *out_stream) {
     uint32_t number = context->graph.n_places ? context->graph.n_places : 1, given;
     if (number == TK_MAX_PLACES)
         return tk_fail(TK_UNSUPPORTED, "a context has at most %d devices", TK_MAX_PLACES);
@@ -123,8 +122,9 @@ tk_array tk_to_stream(tk_array array, tk_stream_id stream) {
     if (stream < call.context->streams.count)
         node = tkb_to_stream(&call.builder, node, stream);
     else
-        node = tkb_fail(&call.builder, tk_fail(TK_INVALID_ARGUMENT,
-                                               "to_stream: %u is no stream of the context", stream));
+        node =
+            tkb_fail(&call.builder, tk_fail(TK_INVALID_ARGUMENT,
+                                            "to_stream: %u is no stream of the context", stream));
     return tk_call_end(&call, node);
 }
 

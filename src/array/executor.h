@@ -28,8 +28,9 @@ typedef struct tk_body_call {
     int n_outputs;
     const tk_strided *outputs; /* row-major; outputs[0].data may be an operand's, see in_place */
     tk_fault *fault;
-    tk_device *device; /* where the memory is; NULL in calls outside of an evaluation: the processor */
-    tk_queue *queue;   /* the device's order that the work is handed to; NULL where it has none */
+    tk_device
+        *device; /* where the memory is; NULL in calls outside of an evaluation: the processor */
+    tk_queue *queue; /* the device's order that the work is handed to; NULL where it has none */
 } tk_body_call;
 
 /* Computes the outputs, or hands the work to the queue. Fails only before writing anything (out of

@@ -107,11 +107,8 @@ static tk_status add_segments(tk_plan *plan) {
             continue;
         }
         uint32_t number = entry->node->stream;
-        tk_segment segment = {.plan = plan,
-                              .first = i,
-                              .count = 1,
-                              .number = number,
-                              .stream = entry->stream};
+        tk_segment segment = {
+            .plan = plan, .first = i, .count = 1, .number = number, .stream = entry->stream};
         if (!tk_vec_push(&plan->segments, segment))
             return tk_fail(TK_OUT_OF_MEMORY, "no memory to plan an evaluation");
     }

@@ -18,13 +18,13 @@ typedef struct tk_entry {
     tk_node *node;
     uint32_t first_input; /* into plan->edges */
     uint32_t n_inputs;
-    uint32_t group; /* where it is computed, once grouped */
-    uint32_t uses;  /* steps of this plan that read the value and have not run */
-    uint8_t site;   /* of the context, where the value is */
+    uint32_t group;    /* where it is computed, once grouped */
+    uint32_t uses;     /* steps of this plan that read the value and have not run */
+    uint8_t site;      /* of the context, where the value is */
     tk_stream *stream; /* that a step runs on */
-    bool is_step;   /* computed by this plan; else a leaf */
-    bool holds;     /* the plan has the node's operands */
-    bool persists;  /* somebody beside this plan can reach the node */
+    bool is_step;      /* computed by this plan; else a leaf */
+    bool holds;        /* the plan has the node's operands */
+    bool persists;     /* somebody beside this plan can reach the node */
     bool done;
     bool awaits; /* a leaf that another plan computes */
     void *storage;

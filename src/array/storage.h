@@ -9,9 +9,9 @@
 typedef struct tk_storage {
     tk_deferred later; /* first: how foreign memory goes back */
     tk_buffer *buffer;
-    char *data;  /* the first element */
+    char *data;        /* the first element */
     tk_buffer *mirror; /* the values in the processor's memory, row-major, once asked for */
-    char *fault; /* the index error of an evaluation that nobody waited for; NULL: none */
+    char *fault;       /* the index error of an evaluation that nobody waited for; NULL: none */
     int rank;
     bool row_major;    /* strides are those of row-major order */
     int64_t strides[]; /* in elements */

@@ -51,8 +51,7 @@ tk_status tk_transfer(const tk_storage *from, tk_type type, tk_storage *to, tk_q
     if (on_host(to)) return download(from, to->data, bytes);
     char *between = tk_malloc(bytes);
     if (!between) return tk_fail(TK_OUT_OF_MEMORY, "no memory to move %zu bytes", bytes);
-    tk_status status =
-        on_host(from) ? pack(from, type, between) : download(from, between, bytes);
+    tk_status status = on_host(from) ? pack(from, type, between) : download(from, between, bytes);
     if (status == TK_OK) status = upload(between, to, bytes, queue);
     tk_free(between);
     return status;

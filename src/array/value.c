@@ -89,7 +89,8 @@ tk_array tk_from_data(tk_context *context, const void *data, tk_shape shape, tk_
     tk_type type = {dtype, (int)shape.count, shape.items};
     tk_status status = check_type(context, shape, dtype, &size);
     if (status == TK_OK && size > 0 && !data) status = tk_fail_null("data");
-    if (status == TK_OK) status = tk_storage_allocate(context->sites[0].device, NULL, type, &storage);
+    if (status == TK_OK)
+        status = tk_storage_allocate(context->sites[0].device, NULL, type, &storage);
     if (status == TK_OK && size > 0)
         memcpy(storage->data, data, (size_t)size * tk_dtype_size(dtype));
     return finish_buffer(context, status, type, storage, true);

@@ -1,7 +1,7 @@
 /* See bodies.h. Moves are copies of the library's; elementwise ops are generated kernels.
  *
- * A scalar constant is written by the host: its bits are in the graph. Whole arrays of one value are
- * an `expand` of it, which a copy writes out when somebody needs it in memory. */
+ * A scalar constant is written by the host: its bits are in the graph. Whole arrays of one value
+ * are an `expand` of it, which a copy writes out when somebody needs it in memory. */
 #include "compile/bodies.h"
 
 #include <string.h>
@@ -14,8 +14,7 @@
 
 /* ---- copies ---- */
 
-static tk_status copy_view(const tk_body_call *call, const tk_strided *from,
-                           const tk_strided *to) {
+static tk_status copy_view(const tk_body_call *call, const tk_strided *from, const tk_strided *to) {
     tk_strided tensors[] = {*from, *to};
     tk_library_run run = {.id = TK_LIBRARY_COPY, .n_tensors = 2, .tensors = tensors};
     return to->size ? tk_run_library(call, &run) : TK_OK;
@@ -122,8 +121,7 @@ tk_status tk_body_set_on_device(const tk_body_call *call) {
 
 /* ---- what is refused ---- */
 
-tk_status tk_check_on_device(tk_op op, size_t n_inputs, tk_node *const *inputs,
-                             const void *attrs) {
+tk_status tk_check_on_device(tk_op op, size_t n_inputs, tk_node *const *inputs, const void *attrs) {
     if (tk_op_of(op)->lower != TK_LOWER_EWISE) return TK_OK;
     tk_dtype in = (tk_dtype)inputs[n_inputs - 1]->dtype, out = in;
     if (op == TK_OP_astype) out = (tk_dtype)((const tk_attrs_dtype *)attrs)->dtype;

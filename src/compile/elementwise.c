@@ -23,7 +23,8 @@ typedef struct formula {
     const char *of_float, *of_signed, *of_unsigned, *of_bool;
 } formula;
 
-#define SAME(text) {text, text, text, NULL}
+#define SAME(text)                                                                                 \
+    { text, text, text, NULL }
 
 static const formula formulas[TK_OP_COUNT] = {
     [TK_OP_add] = {"%r = add $0, $1 : $t", "%r = add $0, $1 : $t", "%r = add $0, $1 : $t",
@@ -125,8 +126,7 @@ static void add_axis(shape *s, const axis *next) {
     s->axes[s->rank++] = *next;
 }
 
-static void find_shape(int n_inputs, const tk_strided *inputs, const tk_strided *output,
-                       shape *s) {
+static void find_shape(int n_inputs, const tk_strided *inputs, const tk_strided *output, shape *s) {
     *s = (shape){.n_views = n_inputs + 1};
     for (int i = 0; i < output->rank; i++) {
         axis next = {.length = output->shape[i]};
@@ -304,8 +304,10 @@ static void put_conversion(tk_dtype from, tk_dtype to, tk_strbuf *out) {
     const char *sign = tk_dtype_kind(from) == TK_KIND_SIGNED ? "signed" : "unsigned";
     bool wide = tk_dtype_size(from) == 8, to_wide = tk_dtype_size(to) == 8;
     if (from == TK_BOOL && (to_whole || to == TK_BOOL))
-        tk_strbuf_printf(out, to == TK_BOOL ? "    %%r = or %%a0, %%a0 : i1\n"
-                                            : "    %%r = extend_unsigned %%a0 : %s\n", b);
+        tk_strbuf_printf(out,
+                         to == TK_BOOL ? "    %%r = or %%a0, %%a0 : i1\n"
+                                       : "    %%r = extend_unsigned %%a0 : %s\n",
+                         b);
     else if (from == TK_BOOL)
         tk_strbuf_printf(out, "    %%r = select %%a0, %s(1.0), %s(0.0) : %s\n", b, b, b);
     else if (to == TK_BOOL && whole)
@@ -315,8 +317,9 @@ static void put_conversion(tk_dtype from, tk_dtype to, tk_strbuf *out) {
     else if (whole && to_whole && wide == to_wide)
         tk_strbuf_printf(out, "    %%r = or %%a0, %s(0) : %s\n", b, b);
     else if (whole && to_whole)
-        tk_strbuf_printf(out, to_wide ? "    %%r = extend_%s %%a0 : i64\n"
-                                      : "    %%r = truncate %%a0 : i32\n", sign);
+        tk_strbuf_printf(
+            out, to_wide ? "    %%r = extend_%s %%a0 : i64\n" : "    %%r = truncate %%a0 : i32\n",
+            sign);
     else if (whole)
         tk_strbuf_printf(out, "    %%r = float_from_%s %%a0 : %s\n", sign, b);
     else if (to_whole)

@@ -1,7 +1,8 @@
 /* Functions of launches: a custom function whose every rule is stated.
  *
- * A custom function of the array layer goes through its function where a rule is missing, since that
- * is made of ops that have rules. A launch has none, so here a missing rule refuses by its name. */
+ * A custom function of the array layer goes through its function where a rule is missing, since
+ * that is made of ops that have rules. A launch has none, so here a missing rule refuses by its
+ * name. */
 #include "tiki/kernel_op.h"
 
 #include <stdatomic.h>
@@ -35,8 +36,9 @@ static void release_call(void *self) {
 }
 
 static tk_status refuse(const kernel_call *call, const char *rule, const char *use) {
-    return tk_fail(TK_UNSUPPORTED, "%s has no %s, which %s needs: it must be declared with the kernel",
-                   call->name, rule, use);
+    return tk_fail(TK_UNSUPPORTED,
+                   "%s has no %s, which %s needs: it must be declared with the kernel", call->name,
+                   rule, use);
 }
 
 /* ---- forward ---- */
@@ -125,14 +127,13 @@ static tk_array element(tk_array batch, int64_t index) {
     return tk_reshape(tk_slice(batch, start, stop, TK_ALL_AXES), rest);
 }
 
-static tk_status call_element(kernel_call *call, const tk_array *args, size_t n_args,
-                              int64_t index, tk_arrays *results) {
+static tk_status call_element(kernel_call *call, const tk_array *args, size_t n_args, int64_t index,
+                              tk_arrays *results) {
     tk_arrays given = {0};
     tk_status status = TK_OK;
     for (size_t i = 0; status == TK_OK && i < n_args; i++)
         status = tk_arrays_push(&given, element(args[i], index));
-    if (status == TK_OK)
-        status = call->user.forward(call->user.self, given.items, n_args, results);
+    if (status == TK_OK) status = call->user.forward(call->user.self, given.items, n_args, results);
     tk_arrays_clear(&given);
     return status;
 }
@@ -157,8 +158,8 @@ static tk_status loop(kernel_call *call, const tk_array *args, size_t n_args, tk
     tk_arrays all = {0};
     tk_status status = TK_OK;
     if (size == 0)
-        status = tk_fail(TK_UNSUPPORTED, "%s: a batch of 0 elements cannot be looped over",
-                         call->name);
+        status =
+            tk_fail(TK_UNSUPPORTED, "%s: a batch of 0 elements cannot be looped over", call->name);
     for (int64_t i = 0; status == TK_OK && i < size; i++) {
         status = call_element(call, args, n_args, i, &all);
         if (status == TK_OK && all.count != (size_t)(i + 1) * n_results)

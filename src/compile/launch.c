@@ -44,13 +44,13 @@ static tk_status wrong(const binding *b, const tk_kparam *param, const char *wha
 static tk_status check_dtype(const binding *b, const tk_kparam *param, tk_dtype dtype) {
     tk_kscalar element = (tk_kscalar)param->type.scalar;
     if (holds(element, dtype)) return TK_OK;
-    return tk_fail(TK_DTYPE_ERROR, "kernel %s: parameter %s points to %s, the array bound to it is %s",
+    return tk_fail(TK_DTYPE_ERROR,
+                   "kernel %s: parameter %s points to %s, the array bound to it is %s",
                    tk_kernel_name(b->spec->kernel), param->name, tk_kscalar_text(element),
                    tk_dtype_name(dtype));
 }
 
-static tk_status bind_input(const binding *b, const tk_kparam *param, size_t index,
-                            tk_bound *out) {
+static tk_status bind_input(const binding *b, const tk_kparam *param, size_t index, tk_bound *out) {
     if (index >= b->n_inputs) return wrong(b, param, "is bound to an input that is not given");
     if (param->access != TK_KACCESS_READ)
         return wrong(b, param,
@@ -76,11 +76,12 @@ static tk_status bind_output(const binding *b, const tk_kparam *param, size_t in
 static tk_status bind_scalar(const binding *b, const tk_kparam *param, const tk_bind *bind,
                              tk_bound *out) {
     tk_kscalar scalar = (tk_kscalar)param->type.scalar;
-    bool is_float = scalar == TK_K_F16 || scalar == TK_K_BF16 || scalar == TK_K_F32 ||
-                    scalar == TK_K_F64;
+    bool is_float =
+        scalar == TK_K_F16 || scalar == TK_K_BF16 || scalar == TK_K_F32 || scalar == TK_K_F64;
     if (is_float != (bind->kind == TK_BIND_FLOAT))
-        return wrong(b, param, is_float ? "is a float, an integer is bound to it"
-                                        : "is an integer, a float is bound to it");
+        return wrong(b, param,
+                     is_float ? "is a float, an integer is bound to it"
+                              : "is an integer, a float is bound to it");
     int bits = 8 * tk_kscalar_bytes(scalar);
     uint64_t value = is_float ? tk_kscalar_bits(scalar, bind->number) : (uint64_t)bind->integer;
     *out = (tk_bound){.bits = bits < 64 ? value & (((uint64_t)1 << bits) - 1) : value};
@@ -178,10 +179,10 @@ static tk_status check_in_place(const binding *b, size_t index) {
     const tk_launch_output *output = &b->spec->outputs[index];
     size_t donor = output->in_place - 1;
     tk_shape shape = donor < b->n_inputs ? tk_array_shape(b->inputs[donor]) : TK_SCALAR;
-    bool fits = donor < b->n_inputs && tk_array_dtype(b->inputs[donor]) == output->dtype &&
-                shape.count == output->shape.count &&
-                !memcmp(shape.items, output->shape.items,
-                        (size_t)shape.count * sizeof *shape.items);
+    bool fits =
+        donor < b->n_inputs && tk_array_dtype(b->inputs[donor]) == output->dtype &&
+        shape.count == output->shape.count &&
+        !memcmp(shape.items, output->shape.items, (size_t)shape.count * sizeof *shape.items);
     if (fits) return TK_OK;
     return tk_fail(TK_INVALID_ARGUMENT,
                    "kernel %s: output %zu is in place of input %zu, which does not have its type",
@@ -202,8 +203,7 @@ static tk_status describe_outputs(const binding *b) {
         b->launch->empty &= size == 0;
         memcpy(record->shapes[i], output->shape.items,
                (size_t)output->shape.count * sizeof(int64_t));
-        record->outputs[i] =
-            (tk_type){output->dtype, (int)output->shape.count, record->shapes[i]};
+        record->outputs[i] = (tk_type){output->dtype, (int)output->shape.count, record->shapes[i]};
         record->donors[i] = (int)output->in_place - 1;
     }
     return TK_OK;
@@ -267,8 +267,7 @@ static tk_status add_node(tk_context *context, const binding *given, tk_arrays *
     tk_graph_lock(graph);
     tk_thread *thread = tk_context_thread(context);
     tk_builder_open(&b, graph, thread ? thread->stream : TK_DEFAULT_STREAM);
-    if (given->n_inputs)
-        b.stream = tk_place_stream(given->inputs[0].node, b.stream);
+    if (given->n_inputs) b.stream = tk_place_stream(given->inputs[0].node, b.stream);
     tk_status status = tk_fail(TK_OUT_OF_MEMORY, "no memory for a launch");
     if (add_operands(&b, given, &operands)) {
         tk_attrs_launch attrs = {.record = &given->launch->record.ref};
@@ -340,7 +339,8 @@ static size_t bytes_of(const tk_strided *view) {
 static tk_status copy_operand(operands *o, const tk_strided *view, void **out_data) {
     const tk_body_call *call = o->call;
     tk_buffer *buffer;
-    if (o->n_copies == FEW) return tk_fail(TK_UNSUPPORTED, "a launch copies at most %d inputs", FEW);
+    if (o->n_copies == FEW)
+        return tk_fail(TK_UNSUPPORTED, "a launch copies at most %d inputs", FEW);
     TK_TRY(tk_buffer_new_on(call->device, call->queue, bytes_of(view), &buffer));
     o->copies[o->n_copies++] = buffer;
     tk_strided target = *view;
@@ -367,9 +367,8 @@ static tk_status resolve(operands *o, const tk_bound *bound, tk_run_argument *ou
         bound->is_input ? &o->call->inputs[bound->index] : &o->call->outputs[bound->index];
     out->data = view->data;
     out->bytes = bytes_of(view);
-    return bound->is_output || lies_well(view, bound->align)
-               ? TK_OK
-               : copy_operand(o, view, &out->data);
+    return bound->is_output || lies_well(view, bound->align) ? TK_OK
+                                                             : copy_operand(o, view, &out->data);
 }
 
 tk_status tk_body_launch(const tk_body_call *call) {

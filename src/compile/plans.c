@@ -1,5 +1,5 @@
-/* See plans.h. A plan is found by the bytes of its call; when the table is full it is emptied, since
- * a plan costs milliseconds at most. */
+/* See plans.h. A plan is found by the bytes of its call; when the table is full it is emptied,
+ * since a plan costs milliseconds at most. */
 #include "compile/plans.h"
 
 #include <pthread.h>
@@ -132,8 +132,8 @@ static tk_status make_plan(const plan_key *key, tk_library_plan **out) {
 static tk_status find_plan(const tk_library_run *run, tk_library_plan **out) {
     plan_key key;
     if (run->n_tensors > MOST_TENSORS || run->n_numbers > MOST_NUMBERS)
-        return tk_fail(TK_INTERNAL, "a library call of %zu tensors and %zu numbers",
-                       run->n_tensors, run->n_numbers);
+        return tk_fail(TK_INTERNAL, "a library call of %zu tensors and %zu numbers", run->n_tensors,
+                       run->n_numbers);
     make_key(run, &key);
     uint64_t hash = tk_hash_bytes(1, &key, sizeof key);
     pthread_mutex_lock(&lock);

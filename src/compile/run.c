@@ -34,8 +34,7 @@ static tk_status emulate(const tk_run *run, tk_kargument *arguments, tk_kbuffer 
         if (from->data)
             buffers[i] = (tk_kbuffer){(char *)from->data - from->before, from->bytes, from->before};
     }
-    tk_kemulate how = {
-        .n_arguments = run->n_arguments, .arguments = arguments, .buffers = buffers};
+    tk_kemulate how = {.n_arguments = run->n_arguments, .arguments = arguments, .buffers = buffers};
     tk_emulation *emulation;
     TK_TRY(tk_kernel_emulate(run->kernel, &how, &emulation));
     tk_status status = report(run, emulation);

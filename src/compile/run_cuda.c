@@ -231,9 +231,9 @@ static tk_status find(tk_cuda *cuda, const tk_run *run, loaded **out, const char
 /* ---- launching ---- */
 
 static const int map_types[TK_KSCALAR_COUNT] = {
-    [TK_K_I8] = 0,  [TK_K_E4M3] = 0, [TK_K_E5M2] = 0, [TK_K_I16] = 1,   [TK_K_I32] = 3,
-    [TK_K_I64] = 5, [TK_K_F16] = 6,  [TK_K_F32] = 7,  [TK_K_F64] = 8,   [TK_K_BF16] = 9,
-    [TK_K_TF32] = 11};
+    [TK_K_I8] = 0,  [TK_K_E4M3] = 0, [TK_K_E5M2] = 0, [TK_K_I16] = 1,
+    [TK_K_I32] = 3, [TK_K_I64] = 5,  [TK_K_F16] = 6,  [TK_K_F32] = 7,
+    [TK_K_F64] = 8, [TK_K_BF16] = 9, [TK_K_TF32] = 11};
 
 static int log2_of(int32_t bytes, int32_t first) {
     int steps = 0;
@@ -283,7 +283,8 @@ static void narrow(const int64_t from[3], uint32_t to[3]) {
 }
 
 static bool same_shape(const tk_klaunch *a, const tk_klaunch *b) {
-    return a->dynamic_shared == b->dynamic_shared && !memcmp(a->cluster, b->cluster, sizeof a->cluster);
+    return a->dynamic_shared == b->dynamic_shared &&
+           !memcmp(a->cluster, b->cluster, sizeof a->cluster);
 }
 
 static tk_status prepare(loaded *at, const tk_klaunch *shape, const char *site) {
@@ -319,9 +320,8 @@ static tk_status launch(tk_cuda *cuda, tk_queue *queue, loaded *at, const tk_run
                         const char *site) {
     tk_kargument arguments[TK_CUDA_MAX_PARAMS] = {{0}};
     _Alignas(64) unsigned char packed[TK_CUDA_MAX_PARAM_BYTES];
-    tk_kdevice device = {.sms = cuda->info.multiprocessors,
-                         .shared_bytes = cuda->info.max_shared,
-                         .threads = 2048};
+    tk_kdevice device = {
+        .sms = cuda->info.multiprocessors, .shared_bytes = cuda->info.max_shared, .threads = 2048};
     tk_klaunch shape;
     uint32_t grid[3];
     for (size_t i = 0; i < run->n_arguments; i++) {

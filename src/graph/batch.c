@@ -370,10 +370,11 @@ void tk_batch_custom(tk_batch *batch) {
 
 void tk_batch_launch(tk_batch *batch) {
     const tk_attrs_launch *attrs = tk_node_attrs(batch->node);
-    batch->status = tk_fail(TK_UNSUPPORTED,
-                            "kernel %s has no batching rule: call it through a function with a vmap "
-                            "of its own",
-                            tk_launch_record_of(attrs)->name);
+    batch->status =
+        tk_fail(TK_UNSUPPORTED,
+                "kernel %s has no batching rule: call it through a function with a vmap "
+                "of its own",
+                tk_launch_record_of(attrs)->name);
 }
 
 static tk_node *stand_in(tk_builder *b, const tk_node *like) {

@@ -90,10 +90,10 @@ struct tk_graph {
     size_t n_interned;
     size_t n_nodes; /* alive */
     uint64_t serial;
-    TK_VEC(uint8_t) stream_places; /* by stream; streams beyond it are the processor's */
+    TK_VEC(uint8_t) stream_places;  /* by stream; streams beyond it are the processor's */
     tk_place places[TK_MAX_PLACES]; /* from 1 */
     uint32_t n_places;              /* 0 or 1: there is only the processor */
-    TK_VEC(uint32_t) open_traces; /* ascending */
+    TK_VEC(uint32_t) open_traces;   /* ascending */
     uint32_t last_trace;
     void *free_blocks[TK_SLAB_CLASSES];
     TK_VEC(void *) slabs;

@@ -435,8 +435,8 @@ static tk_status read_input(parser *p, const char *from, bool is_input, uint64_t
 }
 
 static bool has_text(tk_op op) {
-    return op != TK_OP_buffer && op != TK_OP_placeholder && op != TK_OP_error && op != TK_OP_custom &&
-           op != TK_OP_transfer && op != TK_OP_launch;
+    return op != TK_OP_buffer && op != TK_OP_placeholder && op != TK_OP_error &&
+           op != TK_OP_custom && op != TK_OP_transfer && op != TK_OP_launch;
 }
 
 /* Serials given out later must not meet those of the text. */

@@ -37,8 +37,7 @@ static const char *name_of(const tk_graph *graph, uint32_t place) {
 static const tk_node *decisive(tk_op op, size_t n_inputs, tk_node *const *inputs,
                                const void *attrs) {
     if (n_inputs == 0 || op == TK_OP_transfer) return NULL;
-    if (op == TK_OP_custom)
-        return inputs[((const tk_attrs_custom *)attrs)->n_args];
+    if (op == TK_OP_custom) return inputs[((const tk_attrs_custom *)attrs)->n_args];
     if (op != TK_OP_output) return inputs[0];
     const tk_node *tuple = inputs[0];
     if (tuple->op != TK_OP_custom || tuple->n_inputs == 0) return tuple;

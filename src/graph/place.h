@@ -3,8 +3,8 @@
  * A node's stream says its place, since every stream belongs to one device. Ops with operands are
  * computed where their operands are; ops without, on the builder's stream. Operands of two places
  * are a typed error, never a hidden copy: `transfer` is the only op that reads one place and writes
- * another. Rules of transforms build in the place of the node that they are about (tk_place_of_rule)
- * so that their constants land there.
+ * another. Rules of transforms build in the place of the node that they are about
+ * (tk_place_of_rule) so that their constants land there.
  *
  * Place 0 is the processor. While there is no other one, nothing here runs. */
 #ifndef GRAPH_PLACE_H

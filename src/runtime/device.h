@@ -60,9 +60,9 @@ typedef struct tk_driver {
     /* Copies and returns when it is done. */
     tk_status (*copy)(void *state, void *to, const void *from, size_t bytes, tk_copy kind);
 
-    /* Runs a stream's task, on a lost device too, with the device and the stream's queue (NULL where there are none) made
-     * current where that means something. NULL: the device does not compute, and streams refuse
-     * tasks for it. */
+    /* Runs a stream's task, on a lost device too, with the device and the stream's queue (NULL
+     * where there are none) made current where that means something. NULL: the device does not
+     * compute, and streams refuse tasks for it. */
     tk_status (*run)(void *state, tk_queue *queue, tk_task task, void *arg);
 
     /* Returns when the device has done all that tasks have launched on it. */
@@ -78,7 +78,8 @@ typedef struct tk_driver {
     /* Makes later work of `queue` wait for the mark, without holding up the caller. */
     tk_status (*queue_follow)(tk_queue *queue, tk_mark mark);
 
-    /* Hands over the copy of ordinary host memory; returns when `from` has been read. NULL: copy. */
+    /* Hands over the copy of ordinary host memory; returns when `from` has been read. NULL: copy.
+     */
     tk_status (*queue_upload)(tk_queue *queue, void *to, const void *from, size_t bytes);
 
     /* Writes what the device says of its memory ("3 of 141 GiB free"), for an error. May be NULL.

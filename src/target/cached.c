@@ -132,8 +132,8 @@ static tk_status find_or_build(tk_artifact *artifact, const tk_build *how, tk_ca
     tk_cached payload = {0};
     TK_TRY(identify(artifact, how, &key));
     if (!cache) return tk_fail(TK_OUT_OF_MEMORY, "no memory for the cache of kernels");
-    TK_TRY(tk_cache_get_or_build(cache, key.parts, N_PARTS, build_payload, &b, &payload,
-                                 out_built));
+    TK_TRY(
+        tk_cache_get_or_build(cache, key.parts, N_PARTS, build_payload, &b, &payload, out_built));
     tk_status status = TK_OK;
     if (!artifact->binary) status = read_payload(&payload, artifact);
     tk_free(payload.bytes);

@@ -106,7 +106,8 @@ static void test_memory_is_counted(void **state) {
 static void test_views_and_copies(void **state) {
     (void)state;
     tk_array a = numbers(TK_SHAPE(4, 6, 5), TK_FLOAT32), d = there(a);
-    tk_array turned = tk_transpose(a, TK_AXES(2, 0, 1)), turned_d = tk_transpose(d, TK_AXES(2, 0, 1));
+    tk_array turned = tk_transpose(a, TK_AXES(2, 0, 1)),
+             turned_d = tk_transpose(d, TK_AXES(2, 0, 1));
     assert_same_bits(turned_d, turned);
     assert_same_bits(tk_contiguous(turned_d), turned);
     assert_same_bits(tk_reshape(turned_d, TK_SHAPE(10, 12)), tk_reshape(turned, TK_SHAPE(10, 12)));
@@ -125,9 +126,9 @@ static void test_casts(void **state) {
                                       TK_UINT16, TK_INT32,   TK_UINT32,  TK_INT64,
                                       TK_UINT64, TK_FLOAT16, TK_FLOAT32, TK_BFLOAT16};
     enum { N = sizeof dtypes / sizeof *dtypes };
-    float edges[] = {0,    -0.0f, 1,     -1,   2.5f,  -2.5f, 127.6f,    128,       -129,    255.9f,
-                     256,  65535, 65536, 1e9f, -1e9f, 3e9f,  1e19f,     -1e19f,    6e4f,    7e4f,
-                     1e-3f, 3.1f,  INFINITY, -INFINITY, NAN};
+    float edges[] = {0,      -0.0f, 1,     -1,    2.5f,     -2.5f,     127.6f, 128,   -129,
+                     255.9f, 256,   65535, 65536, 1e9f,     -1e9f,     3e9f,   1e19f, -1e19f,
+                     6e4f,   7e4f,  1e-3f, 3.1f,  INFINITY, -INFINITY, NAN};
     tk_array base = tk_from_data(ctx, edges, TK_SHAPE(25), TK_FLOAT32);
     for (int i = 0; i < N; i++)
         for (int k = 0; k < N; k++) {
@@ -159,18 +160,19 @@ static void test_elementwise(void **state) {
     tk_array x = tk_abs(numbers(TK_SHAPE(100), TK_FLOAT32));
     for (size_t k = 0; k < sizeof unaries / sizeof *unaries; k++)
         assert_same_bits(unaries[k](there(x)), unaries[k](x));
-    assert_same_bits(tk_multiply(there(x), tk_scalar(ctx, 0.5)), tk_multiply(x, tk_scalar(ctx, 0.5)));
+    assert_same_bits(tk_multiply(there(x), tk_scalar(ctx, 0.5)),
+                     tk_multiply(x, tk_scalar(ctx, 0.5)));
 }
 
 static void test_boxes(void **state) {
     (void)state;
     tk_array a = numbers(TK_SHAPE(4, 6), TK_FLOAT32), b = numbers(TK_SHAPE(2, 3), TK_FLOAT32);
-    assert_same_bits(tk_slice_update(there(a), there(b), TK_AXES(1, 0), TK_AXES(3, 6), TK_AXES(1, 2),
-                                     TK_SET),
-                     tk_slice_update(a, b, TK_AXES(1, 0), TK_AXES(3, 6), TK_AXES(1, 2), TK_SET));
-    assert_same_bits(tk_slice_update(there(a), there(b), TK_AXES(1, 0), TK_AXES(3, 6), TK_AXES(1, 2),
-                                     TK_ADD),
-                     tk_slice_update(a, b, TK_AXES(1, 0), TK_AXES(3, 6), TK_AXES(1, 2), TK_ADD));
+    assert_same_bits(
+        tk_slice_update(there(a), there(b), TK_AXES(1, 0), TK_AXES(3, 6), TK_AXES(1, 2), TK_SET),
+        tk_slice_update(a, b, TK_AXES(1, 0), TK_AXES(3, 6), TK_AXES(1, 2), TK_SET));
+    assert_same_bits(
+        tk_slice_update(there(a), there(b), TK_AXES(1, 0), TK_AXES(3, 6), TK_AXES(1, 2), TK_ADD),
+        tk_slice_update(a, b, TK_AXES(1, 0), TK_AXES(3, 6), TK_AXES(1, 2), TK_ADD));
 }
 
 static void test_refusals(void **state) {
@@ -252,9 +254,15 @@ static void test_gradients_cross(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-        TEST(test_names),           TEST(test_there_and_back), TEST(test_memory_is_counted),
-        TEST(test_views_and_copies), TEST(test_casts),          TEST(test_elementwise),
-        TEST(test_boxes),           TEST(test_refusals),       TEST(test_current_device),
+        TEST(test_names),
+        TEST(test_there_and_back),
+        TEST(test_memory_is_counted),
+        TEST(test_views_and_copies),
+        TEST(test_casts),
+        TEST(test_elementwise),
+        TEST(test_boxes),
+        TEST(test_refusals),
+        TEST(test_current_device),
         TEST(test_gradients_cross),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

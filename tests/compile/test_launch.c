@@ -358,8 +358,8 @@ static void test_missing_rules(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-        TEST(test_vector_add),  TEST(test_bindings_are_checked), TEST(test_in_place),
-        TEST(test_findings_are_errors), TEST(test_derivatives),  TEST(test_composition),
+        TEST(test_vector_add),          TEST(test_bindings_are_checked), TEST(test_in_place),
+        TEST(test_findings_are_errors), TEST(test_derivatives),          TEST(test_composition),
         TEST(test_missing_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,8 @@
  *
  * It is found without starting anything, so that a kernel that is in the cache starts no process:
  * the file that TIKI_PTXAS names, else the first in PATH, else that of the Python package
- * nvidia-cuda-nvcc, whose folder is looked for beside python3 and, only if it is not there, asked of
- * python3 itself, once a process.
+ * nvidia-cuda-nvcc, whose folder is looked for beside python3 and, only if it is not there, asked
+ * of python3 itself, once a process.
  *
  * Rejected: the assembler as a library in this process by default (50 MB, and what it leaks stays);
  * its version for the identity of what it makes, which only starting it would tell: size and time
@@ -50,8 +50,8 @@ static bool find_beside_python(char path[PATH_BYTES]) {
     if (!find_in_path("python3", path)) return false;
     char *slash = strrchr(path, '/');
     *slash = 0;
-    int written = snprintf(pattern, sizeof pattern,
-                           "%s/../lib/python3*/*-packages/nvidia/*/bin/ptxas", path);
+    int written =
+        snprintf(pattern, sizeof pattern, "%s/../lib/python3*/*-packages/nvidia/*/bin/ptxas", path);
     if (written >= (int)sizeof pattern || glob(pattern, 0, NULL, &found)) return false;
     bool fits = found.gl_pathc > 0 && strlen(found.gl_pathv[0]) < PATH_BYTES;
     if (fits) snprintf(path, PATH_BYTES, "%s", found.gl_pathv[0]);

@@ -14,8 +14,8 @@ tk_status tk_assembler_find(char path[TK_ASSEMBLER_PATH_BYTES]);
 tk_status tk_assembler_identity(const char *path, char *text, size_t bytes);
 
 /* Adds binary, log and report to an artifact that has its text. TK_INTERNAL with the assembler's
- * messages when it refuses the text, TK_INVALID_ARGUMENT for messages that are errors here. Of `how`
- * only `lines` and `serialized` are looked at. */
+ * messages when it refuses the text, TK_INVALID_ARGUMENT for messages that are errors here. Of
+ * `how` only `lines` and `serialized` are looked at. */
 tk_status tk_ptx_assemble(tk_artifact *artifact, const tk_build *how);
 
 #endif
