@@ -83,6 +83,12 @@ TK_API tk_status tk_launch(tk_context *context, const tk_launch_spec *spec, cons
 
 /* ---- functions of launches ---- */
 
+typedef enum tk_batching {
+    TK_BATCHING_NONE,   /* refuse */
+    TK_BATCHING_LOOP,   /* call forward for each element and stack what it gives */
+    TK_BATCHING_LEADING /* call forward once: leading axes are more of the same to it */
+} tk_batching;
+
 typedef struct tk_kernel_rules {
     size_t size;      /* sizeof(tk_kernel_rules) */
     const char *name; /* for messages; copied */
@@ -99,20 +105,13 @@ typedef struct tk_kernel_rules {
     tk_function jvp;
 
     /* args: the arguments with the batch as axis 0 (those without are repeated). Gives all results
-     * with the batch as axis 0. TK_VMAP_LOOP calls forward for each element and stacks what it
-     * gives; TK_VMAP_LEADING calls forward once, for functions to which leading axes are more of
-     * the same. */
+     * with the batch as axis 0. NULL: as `batching` says. */
     tk_function vmap;
+    tk_batching batching;
 
     void *self;                  /* of all four */
     void (*release)(void *self); /* when no graph needs it any more; NULL: nothing */
 } tk_kernel_rules;
-
-TK_API tk_status tk_vmap_loop(void *self, const tk_array *args, size_t n_args, tk_arrays *results);
-TK_API tk_status tk_vmap_leading(void *self, const tk_array *args, size_t n_args,
-                                 tk_arrays *results);
-#define TK_VMAP_LOOP tk_vmap_loop
-#define TK_VMAP_LEADING tk_vmap_leading
 
 /* Calls rules->forward and appends its visible results to `results`. The struct is copied; `self`
  * is released as it says, at once on failure. */

@@ -4,6 +4,8 @@
  *     tiki cache verify            check every entry, remove those that are damaged
  *     tiki cache prune [MIB]       remove those used longest ago until MIB are left (0)
  *     tiki cache explain DIGEST    the key of an entry, and what the nearest other one differs in
+ *     tiki cache explain FILE.tk [ARCH]
+ *                                  whether a kernel is there, and what the nearest entry differs in
  */
 #define _XOPEN_SOURCE 700
 #include <stdio.h>
@@ -12,12 +14,15 @@
 #include <time.h>
 
 #include "cli/commands.h"
+#include "cli/kernel_file.h"
 #include "tiki/cache.h"
+#include "tiki/target.h"
 
 static const char usage[] =
-    "usage: tiki cache ls | verify | prune [MIB] | explain DIGEST\n\n"
+    "usage: tiki cache ls | verify | prune [MIB] | explain DIGEST | explain FILE.tk [ARCH]\n\n"
     "Looks after the kernels that are kept on disk: lists them, checks them, removes those used\n"
-    "longest ago, explains an entry's key by its digest or the first digits of it.\n";
+    "longest ago, explains an entry's key by its digest or the first digits of it, or whether a\n"
+    "kernel is there and, if not, in which parts of its identity the nearest entry differs.\n";
 
 static bool print_entry(void *arg, const tk_cache_entry *entry) {
     char when[32];
@@ -65,12 +70,33 @@ static int explain(tk_cache *cache, const char *digest) {
     return 0;
 }
 
+static int explain_kernel(tk_cache *cache, const char *path, const char *arch) {
+    char *text;
+    tk_build how = {.arch = arch};
+    tk_kernel *kernel = kernel_read("cache explain", path);
+    if (!kernel) return 1;
+    tk_status status = tk_kernel_cache_explain(kernel, &how, cache, &text);
+    tk_kernel_release(kernel);
+    if (status != TK_OK) return complain_of_error("cache explain");
+    fputs(text, stdout);
+    tk_cache_text_free(text);
+    return 0;
+}
+
+static bool is_kernel_file(const char *name) {
+    size_t length = strlen(name);
+    return length > 3 && strcmp(name + length - 3, ".tk") == 0;
+}
+
 static int run(tk_cache *cache, int argc, char **argv) {
     const char *verb = argc > 1 ? argv[1] : "";
     if (argc == 2 && strcmp(verb, "ls") == 0) return list(cache);
     if (argc == 2 && strcmp(verb, "verify") == 0) return verify(cache);
     if (argc <= 3 && strcmp(verb, "prune") == 0) return prune(cache, argc == 3 ? argv[2] : NULL);
-    if (argc == 3 && strcmp(verb, "explain") == 0) return explain(cache, argv[2]);
+    bool explains = argc >= 3 && strcmp(verb, "explain") == 0;
+    if (explains && argc <= 4 && is_kernel_file(argv[2]))
+        return explain_kernel(cache, argv[2], argc == 4 ? argv[3] : NULL);
+    if (explains && argc == 3) return explain(cache, argv[2]);
     fputs(usage, stderr);
     return 2;
 }

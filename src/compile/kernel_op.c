@@ -106,16 +106,6 @@ static tk_status jvp(void *self, const tk_array *args, size_t n_args, tk_arrays 
 
 /* ---- batching ---- */
 
-tk_status tk_vmap_loop(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
-    (void)self, (void)args, (void)n_args, (void)results;
-    return tk_fail(TK_INVALID_ARGUMENT, "tk_vmap_loop is a value for tk_kernel_rules.vmap");
-}
-
-tk_status tk_vmap_leading(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
-    (void)self, (void)args, (void)n_args, (void)results;
-    return tk_fail(TK_INVALID_ARGUMENT, "tk_vmap_leading is a value for tk_kernel_rules.vmap");
-}
-
 /* Element `index` along axis 0, without that axis. */
 static tk_array element(tk_array batch, int64_t index) {
     tk_shape shape = tk_array_shape(batch), start = shape, stop = shape, rest = {0};
@@ -173,11 +163,15 @@ static tk_status loop(kernel_call *call, const tk_array *args, size_t n_args, tk
 
 static tk_status vmap(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
     kernel_call *call = self;
-    if (!call->user.vmap) return refuse(call, "batching rule", "vmap");
-    if (call->user.vmap == tk_vmap_loop) return loop(call, args, n_args, results);
-    if (call->user.vmap == tk_vmap_leading)
+    if (call->user.vmap) return call->user.vmap(call->user.self, args, n_args, results);
+    switch (call->user.batching) {
+    case TK_BATCHING_LOOP:
+        return loop(call, args, n_args, results);
+    case TK_BATCHING_LEADING:
         return call->user.forward(call->user.self, args, n_args, results);
-    return call->user.vmap(call->user.self, args, n_args, results);
+    default:
+        return refuse(call, "batching rule", "vmap");
+    }
 }
 
 /* ---- the call ---- */

@@ -118,7 +118,7 @@ typedef struct levels {
 
 static levels measure(tk_context *ctx) {
     tk_random_seed(ctx, 1);
-    return (levels){ctx->graph.n_nodes, tk_device_memory(ctx->device).active};
+    return (levels){ctx->graph.n_nodes, tk_device_memory(ctx->sites[0].device).active};
 }
 
 static void check_levels(tk_context *ctx, levels before, long long n) {

@@ -43,6 +43,14 @@ static void test_ls_and_explain(void **state) {
     RUN(&result, "cache", "explain", "nothing");
     assert_code(&result, 1);
     assert_says(result.err, "0 entries of the cache begin with nothing");
+    RUN(&result, "cache", "explain", "examples/kernels/vector_add.tk", "sm_70");
+    assert_code(&result, 1);
+    assert_says(result.err, "expected sm_80");
+    assert_int_equal(setenv("TIKI_PTXAS", "/bin/sh", 1), 0);
+    RUN(&result, "cache", "explain", "examples/kernels/vector_add.tk");
+    assert_code(&result, 0);
+    assert_says(result.out, " is not in the cache\n");
+    assert_int_equal(unsetenv("TIKI_PTXAS"), 0);
 }
 
 static void test_wrong_uses(void **state) {
