@@ -100,6 +100,9 @@ typedef struct tk_emu_pick {
 #undef NO_EMU
 #undef EMU
 
+/* The table's pick for an operation; without body and wait when the emulator has none. */
+tk_emu_pick tk_emu_pick_of(const tk_kop *op);
+
 /* ---- the program ---- */
 
 struct tk_emu_program {

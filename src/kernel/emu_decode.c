@@ -35,6 +35,10 @@ static const struct {
 #undef EMU
 };
 
+tk_emu_pick tk_emu_pick_of(const tk_kop *op) {
+    return columns[op->code].pick ? columns[op->code].pick(op) : (tk_emu_pick){0};
+}
+
 static bool ok(const decoder *d) { return d->status == TK_OK; }
 
 static void fail(decoder *d, tk_status status) {
@@ -187,7 +191,7 @@ static bool is_aligned(const tk_kop *op) {
 
 static void decode_plain(decoder *d, const tk_kop *op) {
     const char *name = tk_kop_row_of(op->code)->name;
-    tk_emu_pick pick = columns[op->code].pick ? columns[op->code].pick(op) : (tk_emu_pick){0};
+    tk_emu_pick pick = tk_emu_pick_of(op);
     if (!pick.body && !pick.wait) {
         tk_status status = tk_fail(TK_UNSUPPORTED, "the emulator has no %s of %s", name,
                                    tk_ktype_words(d->kernel, op->n_operands && op->operands[0]

@@ -22,6 +22,18 @@ tk_kvalue *tk_kexchange_get(const tk_kexchange *exchange, tk_kvalue *value);
 /* Exchanges the operands of all operations. */
 void tk_kexchange_apply(const tk_kexchange *exchange, tk_kernel *kernel);
 
+/* ---- questions ---- */
+
+/* How often values are used as operands, by id; `of` is freed by the caller. */
+typedef struct tk_kuses {
+    uint32_t *of;
+} tk_kuses;
+tk_status tk_kpass_count_uses(const tk_kernel *kernel, tk_kuses *out);
+void tk_kpass_add_uses(const tk_kblock *block, tk_kuses *uses);
+
+/* Whether the operation may run where it would not have: no effect, and no finding. */
+bool tk_kpass_is_speculatable(const tk_kop *op);
+
 /* ---- new operations ---- */
 
 /* Where operations are put: before one, or at the end of a block. Errors stick in *status. */
