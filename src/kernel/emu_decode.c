@@ -243,16 +243,19 @@ static const uint32_t *list_of(decoder *d, uint32_t a, uint32_t b) {
     return list;
 }
 
+/* An index that would pass the largest integer stays there, where no end is above it. */
 static void step_i32(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask) {
-    uint32_t *index = tk_emu_to(warp, insn);
-    const uint32_t *step = tk_emu_from(warp, insn, 0);
-    TK_EMU_EACH(mask, index[l] += step[l]);
+    int32_t *index = tk_emu_to(warp, insn);
+    const int32_t *step = tk_emu_from(warp, insn, 0);
+    TK_EMU_EACH(mask,
+                if (__builtin_add_overflow(index[l], step[l], &index[l])) index[l] = INT32_MAX);
 }
 
 static void step_i64(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask) {
-    uint64_t *index = tk_emu_to(warp, insn);
-    const uint64_t *step = tk_emu_from(warp, insn, 0);
-    TK_EMU_EACH(mask, index[l] += step[l]);
+    int64_t *index = tk_emu_to(warp, insn);
+    const int64_t *step = tk_emu_from(warp, insn, 0);
+    TK_EMU_EACH(mask,
+                if (__builtin_add_overflow(index[l], step[l], &index[l])) index[l] = INT64_MAX);
 }
 
 static void decode_for(decoder *d, const tk_kop *op) {

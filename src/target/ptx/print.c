@@ -316,7 +316,9 @@ tk_status tk_ptx_print(const tk_kernel *kernel, const char *arch, bool lines, tk
         return tk_fail(TK_UNSUPPORTED,
                        "kernel %s is not in the thread form, which is what PTX is printed from",
                        kernel->name);
+    TK_TRY(tk_kanalyse_ranges(kernel, &x.facts));
     tk_status status = print_kernel(&x, arch, out);
+    tk_free(x.facts);
     tk_strbuf_deinit(&x.body);
     tk_arena_deinit(&x.arena);
     return status;

@@ -11,6 +11,7 @@
 #ifndef TARGET_PTX_PTX_H
 #define TARGET_PTX_PTX_H
 
+#include "kernel/analyse.h"
 #include "kernel/ir.h"
 #include "kernel/shared.h"
 
@@ -38,8 +39,9 @@ typedef struct tk_ptx {
     uint32_t labels;
     int64_t *shared_at; /* by value id */
     tk_kshared_map shared;
-    const tk_kop *op; /* being written */
-    tk_status status; /* the first error */
+    tk_kfact_of *facts; /* by value id */
+    const tk_kop *op;   /* being written */
+    tk_status status;   /* the first error */
 } tk_ptx;
 
 #define PTX(text)

@@ -62,6 +62,20 @@ void tk_ptx_put_copy(tk_ptx *x, const tk_kop *op) {
 
 /* ---- regions ---- */
 
+/* Where the index can pass the largest integer, the loop ends there. */
+static void put_step(tk_ptx *x, const tk_kop *op, const char *suffix, uint32_t end) {
+    tk_ptx_name index = tk_ptx_operand(x, op->regions[0]->args[0], 0);
+    bool wraps = tk_kfor_may_wrap(op, x->facts);
+    tk_ptx_name past = wraps ? tk_ptx_spare(x, TK_PTX_P) : index,
+                old = wraps ? tk_ptx_spare(x, tk_ptx_class_of(op->operands[0]->type)) : index;
+    if (wraps) move(x, op->operands[0]->type, old.text, index.text);
+    tk_ptx_line(x, "add%s %s, %s, %s", suffix, index.text, index.text,
+                tk_ptx_operand(x, op->operands[2], 0).text);
+    if (!wraps) return;
+    tk_ptx_line(x, "setp.lt%s %s, %s, %s", suffix, past.text, index.text, old.text);
+    tk_ptx_line(x, "@%s bra $L%u", past.text, end);
+}
+
 void tk_ptx_put_for(tk_ptx *x, const tk_kop *op) {
     enum { BOUNDS = 3 };
     const tk_kblock *body = op->regions[0];
@@ -78,8 +92,7 @@ void tk_ptx_put_for(tk_ptx *x, const tk_kop *op) {
     tk_ptx_line(x, "@%s bra $L%u", done.text, end);
     tk_ptx_block(x, body);
     tk_ptx_copies(x, carried, body->last->operands, body->args + 1);
-    tk_ptx_line(x, "add%s %s, %s, %s", suffix, index.text, index.text,
-                tk_ptx_operand(x, op->operands[2], 0).text);
+    put_step(x, op, suffix, end);
     tk_ptx_line(x, "bra $L%u", top);
     tk_ptx_label(x, end);
 }
