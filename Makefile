@@ -26,7 +26,7 @@ ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) --no-tests=
 # What a Python test finds: the command, and the folder of the build.
 pytest_env = TIKI_BIN=$(CURDIR)/$(BUILD)/bin/tiki TIKI_BUILD=$(CURDIR)/$(BUILD) PYTHONPATH=$(CURDIR)/$(BUILD)/python PYTHONDONTWRITEBYTECODE=1
 
-.PHONY: all help demo python test test-c test-python check-fast test-gpu sanitize sanitize-memory sanitize-threads \
+.PHONY: all help demo python test test-c test-python check-fast test-passes test-gpu sanitize sanitize-memory sanitize-threads \
         bench lint format fuzz test-oracles coverage docs install clean distclean
 
 all: $(BUILD)/.configured ## the library and build/bin/tiki, optimised
@@ -64,6 +64,10 @@ endif
 check-fast: deps-test $(BUILD)/.configured ## the tests that take under a minute in all
 	@$(call build,$(BUILD))
 	@$(call ctest,$(BUILD)) --label-regex fast
+
+test-passes: deps-test $(BUILD)/.configured ## ten thousand random kernels through every pass (about four minutes)
+	@$(call build,$(BUILD)) --target test_kernel_passes_random
+	@$(BUILD)/tests/test_kernel_passes_random --count 10000
 
 test-gpu: deps-test $(BUILD)/.configured ## what needs a card: tests, sanitizers, benches; skipped without one
 	@$(call build,$(BUILD)) --target gpu
