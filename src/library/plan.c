@@ -302,6 +302,12 @@ tk_kvalue *tk_library_bind_tensor(tk_library_kernel *k, const char *name, size_t
                         (tk_library_argument){TK_LIBRARY_TENSOR, index, 0});
 }
 
+tk_kvalue *tk_library_bind_map(tk_library_kernel *k, const tk_kmap *map) {
+    if (!tk_vec_push(&k->step.arguments, ((tk_library_argument){TK_LIBRARY_NUMBER, 0, 0})))
+        k->out_of_memory = true;
+    return tk_kernel_add_map(k->b, map);
+}
+
 tk_kvalue *tk_library_bind_rows(tk_library_kernel *k, const char *name, size_t index,
                                 const tk_library_tensor *tensors, tk_kaccess access, int lanes) {
     tk_kscalar element = tensors[index].element;

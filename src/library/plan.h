@@ -50,6 +50,8 @@ tk_kvalue *tk_library_bind_tensor(tk_library_kernel *k, const char *name, size_t
 /* The same for tensor `index` of the call's, read or written in vectors of `lanes`. */
 tk_kvalue *tk_library_bind_rows(tk_library_kernel *k, const char *name, size_t index,
                                 const tk_library_tensor *tensors, tk_kaccess access, int lanes);
+/* A tensor map: it follows from the other arguments, its own is 0. */
+tk_kvalue *tk_library_bind_map(tk_library_kernel *k, const tk_kmap *map);
 tk_kvalue *tk_library_bind_scratch(tk_library_kernel *k, const char *name, size_t index,
                                    tk_kscalar element, tk_kaccess access);
 tk_kvalue *tk_library_bind_int(tk_library_kernel *k, const char *name, tk_kscalar type,

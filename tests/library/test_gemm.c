@@ -1,60 +1,6 @@
 /* The product by mma.sync: drawn sizes, ways of lying, types and schedules against sums in double,
  * within the bound of the kernel language; clean under every seed. */
-#include "support/library_run.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-typedef struct product {
-    int64_t batch, m, n, k; /* batch 0: matrices without a batch axis */
-    tk_kscalar element, result;
-    bool a_turned, b_turned;
-    int64_t pad, skip;
-    const char *schedule;
-} product;
-
-/* A matrix (or a batch of them), stored column by column when it is turned. */
-static lib_tensor matrix(const product *p, tk_kscalar element, int64_t rows, int64_t columns,
-                         bool turned) {
-    int rank = p->batch ? 3 : 2;
-    int64_t shape[3] = {p->batch, turned ? columns : rows, turned ? rows : columns};
-    static const int orders[2][3] = {{1, 0}, {0, 2, 1}};
-    lib_tensor t = lib_make(element, rank, p->batch ? shape : shape + 1, p->pad, p->skip);
-    if (turned) t.of = lib_permuted(&t.of, orders[rank - 2]);
-    return t;
-}
-
-static void compare(const product *p, const lib_tensor *a, const lib_tensor *b,
-                    const lib_tensor *d) {
-    int64_t batch = p->batch ? p->batch : 1;
-    double epsilon = p->result == TK_K_F32 ? 0 : lib_epsilon(p->result);
-    for (int64_t i = 0; i < batch * p->m * p->n; i++) {
-        int64_t row = i / p->n, column = i % p->n, first = row / p->m * p->k * p->n;
-        double sum = 0, size = 0;
-        for (int64_t k = 0; k < p->k; k++) {
-            double term = lib_get(a, row * p->k + k) * lib_get(b, first + k * p->n + column);
-            sum += term, size += fabs(term);
-        }
-        double bound = (double)(p->k + 1) * 0x1p-22 * size + epsilon * fabs(sum) + 0x1p-24;
-        double found = lib_get(d, i);
-        if (!(fabs(found - sum) <= bound))
-            fail_msg("%lld x %lld x %lld, element %lld: %g, expected %g", (long long)p->m,
-                     (long long)p->n, (long long)p->k, (long long)i, found, sum);
-    }
-}
-
-static void run(const product *p, uint64_t seed) {
-    lib_tensor a = matrix(p, p->element, p->m, p->k, p->a_turned),
-               b = matrix(p, p->element, p->k, p->n, p->b_turned),
-               d = matrix(p, p->result, p->m, p->n, false);
-    lib_tensor *tensors[] = {&a, &b, &d};
-    lib_draw(&a, seed + 1);
-    lib_draw(&b, seed + 2);
-    lib_run(TK_LIBRARY_GEMM, 3, tensors, 0, NULL, p->schedule, seed);
-    compare(p, &a, &b, &d);
-    for (int i = 0; i < 3; i++) lib_free(tensors[i]);
-}
+#include "support/gemm_run.h"
 
 static void test_drawn(void **state) {
     (void)state;
@@ -78,7 +24,7 @@ static void test_drawn(void **state) {
                      .pad = even ? 0 : lib_between(&random, 0, 3),
                      .skip = even ? 0 : lib_between(&random, 0, 5),
                      .schedule = schedules[lib_between(&random, 0, 3)]};
-        run(&p, i);
+        run_gemm(TK_LIBRARY_GEMM, &p, i);
     }
 }
 
@@ -88,8 +34,8 @@ static void test_seeds(void **state) {
     product odd = {.m = 33, .n = 17, .k = 35, .element = TK_K_BF16, .result = TK_K_F32, .pad = 1};
     p.schedule = odd.schedule = "tile_m = 32, tile_n = 32, tile_k = 16, stages = 3";
     for (uint64_t seed = 0; seed < 20; seed++) {
-        run(&p, seed);
-        run(&odd, seed);
+        run_gemm(TK_LIBRARY_GEMM, &p, seed);
+        run_gemm(TK_LIBRARY_GEMM, &odd, seed);
     }
 }
 
@@ -104,9 +50,9 @@ static void test_accesses(void **state) {
                      .result = TK_K_F32,
                      .a_turned = way & 1,
                      .b_turned = way & 2};
-        lib_tensor a = matrix(&p, p.element, p.m, p.k, p.a_turned),
-                   b = matrix(&p, p.element, p.k, p.n, p.b_turned),
-                   d = matrix(&p, p.result, p.m, p.n, false);
+        lib_tensor a = gemm_matrix(&p, p.element, p.m, p.k, p.a_turned),
+                   b = gemm_matrix(&p, p.element, p.k, p.n, p.b_turned),
+                   d = gemm_matrix(&p, p.result, p.m, p.n, false);
         lib_tensor *tensors[] = {&a, &b, &d};
         assert_int_equal(lib_run(TK_LIBRARY_GEMM, 3, tensors, 0, NULL, NULL, 0), 0);
         for (int i = 0; i < 3; i++) lib_free(tensors[i]);
