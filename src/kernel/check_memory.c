@@ -75,7 +75,7 @@ static tk_status check_update(const tk_kernel *kernel, const tk_kop *op) {
     if (tk_kop_attr(op, TK_KA_order) == ORDER_WEAK)
         return tk_kcheck_fail(op, TK_INVALID_ARGUMENT,
                               "an atomic operation has an order and a scope: .relaxed.gpu, say");
-    TK_TRY(check_order(op, -1 - ORDER_WEAK));
+    TK_TRY(check_order(op, ORDER_WEAK));
     TK_TRY(check_element(kernel, op, operand(op, 1)));
     if (is_update_of(word, length, operand(op, 1))) return TK_OK;
     return tk_kcheck_fail(op, TK_DTYPE_ERROR, "%.*s of %s", (int)length, word,

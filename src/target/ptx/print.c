@@ -202,6 +202,7 @@ static void load_param(tk_ptx *x, const tk_kparameter *param) {
     tk_ptx_name to = tk_ptx_operand(x, param->value, 0);
     if (param->map) {
         tk_ptx_line(x, "mov.b64 %s, param_%s", to.text, name);
+        tk_ptx_line(x, "cvta.param.u64 %s, %s", to.text, to.text);
         return;
     }
     if (type.scalar == TK_K_I1 && type.kind == TK_KT_NUMBER) {

@@ -4,23 +4,22 @@
  * that are packed and unpacked around the access. */
 #include <stdio.h>
 
-#include "target/ptx/ptx.h"
+#include "target/ptx/put.h"
 
 static bool has(const tk_kop *op, int index) { return op->operands[index] != NULL; }
 
 /* ".relaxed.gpu.shared::cluster.L1::evict_first" and so on, from the attributes. */
-static void put_modifiers(const tk_kop *op, tk_strbuf *out) {
+static void put_modifiers(const tk_kop *op, int policy, tk_strbuf *out) {
     static const char *const spaces[] = {".global", ".const", ".shared", ".shared::cluster",
                                          ".param"};
-    static const char *const orders[] = {"", ".relaxed", ".acquire", ".release", ""},
-                             *const scopes[] = {"", ".cta", ".cluster", ".gpu", ".sys"};
+    static const char *const orders[] = {"", ".relaxed", ".acquire", ".release", ""};
     static const char *const caches[] = {"", ".cg", ".cs", ".lu", ".cv", ".wb", ".wt", ".nc"};
     static const char *const evicts[] = {"", ".L1::evict_first", ".L1::evict_last",
                                          ".L1::evict_unchanged", ".L1::no_allocate"};
     static const char *const fetches[] = {"", ".L2::64B", ".L2::128B", ".L2::256B"};
-    tk_strbuf_printf(out, "%s%s%s%s%s%s", orders[tk_kop_attr(op, TK_KA_order)],
-                     scopes[tk_kop_attr(op, TK_KA_scope)], spaces[op->operands[0]->type.space],
-                     caches[tk_kop_attr(op, TK_KA_cache)], evicts[tk_kop_attr(op, TK_KA_evict)],
+    tk_strbuf_printf(out, "%s%s%s%s%s%s%s", orders[tk_kop_attr(op, TK_KA_order)], tk_ptx_scope(op),
+                     spaces[op->operands[0]->type.space], caches[tk_kop_attr(op, TK_KA_cache)],
+                     evicts[tk_kop_attr(op, TK_KA_evict)], tk_ptx_hint(op, policy),
                      fetches[tk_kop_attr(op, TK_KA_prefetch)]);
 }
 
@@ -92,17 +91,6 @@ static void pack(tk_ptx *x, const tk_kvalue *value, const pieces *p, bool unpack
         (unpack ? unpack_bytes : pack_bytes)(x, value, p);
 }
 
-static const char *guard_of(tk_ptx *x, const tk_kop *op, int operand, char *text, size_t bytes) {
-    *text = 0;
-    if (has(op, operand))
-        snprintf(text, bytes, "@%s ", tk_ptx_operand(x, op->operands[operand], 0).text);
-    return text;
-}
-
-static void check_policy(tk_ptx *x, const tk_kop *op, int operand) {
-    if (has(op, operand)) tk_ptx_fail(x, op, "with a cache policy");
-}
-
 /* What lanes without a load get. */
 static void put_other(tk_ptx *x, const tk_kop *op, const pieces *p) {
     enum { OTHER = 2 };
@@ -123,14 +111,12 @@ void tk_ptx_put_load(tk_ptx *x, const tk_kop *op) {
     enum { CONDITION = 1, POLICY = 3 };
     pieces p = pieces_of(x, op->results[0]);
     tk_strbuf modifiers = {0}, list = {0};
-    char guard[40];
-    check_policy(x, op, POLICY);
     if (has(op, CONDITION)) put_other(x, op, &p);
-    put_modifiers(op, &modifiers);
+    put_modifiers(op, POLICY, &modifiers);
     put_list(&p, &list);
-    tk_ptx_line(x, "%sld%s%s.b%d %s, [%s]", guard_of(x, op, CONDITION, guard, sizeof guard),
-                modifiers.text, vector_of(&p), p.bits, list.text,
-                tk_ptx_operand(x, op->operands[0], 0).text);
+    tk_ptx_line(x, "%sld%s%s.b%d %s, [%s]%s", tk_ptx_guard(x, op, CONDITION).text, modifiers.text,
+                vector_of(&p), p.bits, list.text, tk_ptx_operand(x, op->operands[0], 0).text,
+                tk_ptx_policy(x, op, POLICY).text);
     pack(x, op->results[0], &p, true);
     tk_strbuf_deinit(&modifiers);
     tk_strbuf_deinit(&list);
@@ -140,14 +126,12 @@ void tk_ptx_put_store(tk_ptx *x, const tk_kop *op) {
     enum { CONDITION = 2, POLICY = 3 };
     pieces p = pieces_of(x, op->operands[1]);
     tk_strbuf modifiers = {0}, list = {0};
-    char guard[40];
-    check_policy(x, op, POLICY);
     pack(x, op->operands[1], &p, false);
-    put_modifiers(op, &modifiers);
+    put_modifiers(op, POLICY, &modifiers);
     put_list(&p, &list);
-    tk_ptx_line(x, "%sst%s%s.b%d [%s], %s", guard_of(x, op, CONDITION, guard, sizeof guard),
-                modifiers.text, vector_of(&p), p.bits, tk_ptx_operand(x, op->operands[0], 0).text,
-                list.text);
+    tk_ptx_line(x, "%sst%s%s.b%d [%s], %s%s", tk_ptx_guard(x, op, CONDITION).text, modifiers.text,
+                vector_of(&p), p.bits, tk_ptx_operand(x, op->operands[0], 0).text, list.text,
+                tk_ptx_policy(x, op, POLICY).text);
     tk_strbuf_deinit(&modifiers);
     tk_strbuf_deinit(&list);
 }

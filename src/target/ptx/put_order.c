@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "target/ptx/ptx.h"
+#include "target/ptx/put.h"
 
 static const char *mask_of(tk_ptx *x, const tk_kop *op, int operand, tk_ptx_name *name) {
     if (!op->operands[operand]) return "0xffffffff";
@@ -82,4 +82,106 @@ void tk_ptx_put_vote(tk_ptx *x, const tk_kop *op) {
         op->code == TK_KOP_ballot ? "ballot.b32" : votes[tk_kop_attr(op, TK_KA_vote)];
     tk_ptx_line(x, "vote.sync.%s %s, %s, %s", what, tk_ptx_result(x, op, 0).text,
                 tk_ptx_operand(x, op->operands[0], 0).text, mask_of(x, op, 1, &name));
+}
+
+/* ---- clusters, registers, grids ---- */
+
+void tk_ptx_put_cluster_arrive(tk_ptx *x, const tk_kop *op) {
+    tk_ptx_need_sm90(x, op);
+    tk_ptx_line(x, "barrier.cluster.arrive.%s.aligned",
+                tk_kop_attr(op, TK_KA_relaxed) ? "relaxed" : "release");
+}
+
+void tk_ptx_put_cluster_wait(tk_ptx *x, const tk_kop *op) {
+    tk_ptx_need_sm90(x, op);
+    tk_ptx_line(x, "barrier.cluster.wait.acquire.aligned");
+}
+
+void tk_ptx_put_peer(tk_ptx *x, const tk_kop *op) {
+    tk_ptx_need_sm90(x, op);
+    tk_ptx_line(x, "mapa.shared::cluster.u32 %s, %s, %s", tk_ptx_result(x, op, 0).text,
+                tk_ptx_named(x, op, 0).text, tk_ptx_named(x, op, 1).text);
+}
+
+void tk_ptx_put_cluster_place(tk_ptx *x, const tk_kop *op) {
+    static const char axes[] = "xyz";
+    const char *what = op->code == TK_KOP_cluster_index   ? "clusterid"
+                       : op->code == TK_KOP_cluster_block ? "cluster_ctaid"
+                                                          : "cluster_nctaid";
+    tk_ptx_need_sm90(x, op);
+    tk_ptx_line(x, "mov.u32 %s, %%%s.%c", tk_ptx_result(x, op, 0).text, what,
+                axes[tk_kop_attr(op, TK_KA_axis)]);
+}
+
+void tk_ptx_put_grid(tk_ptx *x, const tk_kop *op) {
+    tk_ptx_need_sm90(x, op);
+    tk_ptx_line(x, "griddepcontrol.%s",
+                op->code == TK_KOP_grid_wait ? "wait" : "launch_dependents");
+}
+
+/* ---- lanes ---- */
+
+void tk_ptx_put_match(tk_ptx *x, const tk_kop *op) {
+    tk_ptx_name name, value = tk_ptx_named(x, op, 0);
+    bool wide = tk_ktype_bytes(op->operands[0]->type) == 8;
+    tk_ptx_line(x, "match.%s.sync.b%d %s, %s, %s", tk_kop_attr(op, TK_KA_match) ? "all" : "any",
+                wide ? 64 : 32, tk_ptx_result(x, op, 0).text, value.text, mask_of(x, op, 1, &name));
+}
+
+void tk_ptx_put_warp_reduce(tk_ptx *x, const tk_kop *op) {
+    static const char *const forms[] = {"add.u32", "min.s32", "max.s32", "min.u32", "max.u32",
+                                        NULL,      NULL,      "and.b32", "or.b32",  "xor.b32"};
+    const char *form = forms[tk_kop_attr(op, TK_KA_reduce)];
+    tk_ptx_name name;
+    if (!form) tk_ptx_fail(x, op, "of floats");
+    tk_ptx_line(x, "redux.sync.%s %s, %s, %s", form ? form : "add.u32",
+                tk_ptx_result(x, op, 0).text, tk_ptx_named(x, op, 0).text,
+                mask_of(x, op, 1, &name));
+}
+
+/* Before sm_90: whether the lane's bit is the lowest of the mask. */
+static void elect_lowest(tk_ptx *x, const tk_kop *op, const char *mask) {
+    tk_ptx_name own = tk_ptx_spare(x, TK_PTX_R), low = tk_ptx_spare(x, TK_PTX_R),
+                all = tk_ptx_spare(x, TK_PTX_R);
+    tk_ptx_line(x, "mov.u32 %s, %%lanemask_eq", own.text);
+    tk_ptx_line(x, "mov.u32 %s, %s", all.text, mask);
+    tk_ptx_line(x, "neg.s32 %s, %s", low.text, all.text);
+    tk_ptx_line(x, "and.b32 %s, %s, %s", low.text, low.text, all.text);
+    tk_ptx_line(x, "setp.eq.b32 %s, %s, %s", tk_ptx_result(x, op, 0).text, own.text, low.text);
+}
+
+void tk_ptx_put_elect(tk_ptx *x, const tk_kop *op) {
+    tk_ptx_name name;
+    const char *mask = mask_of(x, op, 0, &name);
+    if (x->arch < 90)
+        elect_lowest(x, op, mask);
+    else
+        tk_ptx_line(x, "elect.sync _|%s, %s", tk_ptx_result(x, op, 0).text, mask);
+}
+
+/* ---- raw instructions ---- */
+
+/* $0, $1 and so on are the results, then the operands. */
+void tk_ptx_put_raw(tk_ptx *x, const tk_kop *op) {
+    const char *text = tk_kop_text(x->kernel, op, TK_KA_text);
+    tk_strbuf line = {0};
+    while (*text) {
+        if (*text != '$' || text[1] < '0' || text[1] > '9') {
+            tk_strbuf_putc(&line, *text++);
+            continue;
+        }
+        unsigned number = 0;
+        for (text++; *text >= '0' && *text <= '9' && number < 1000; text++)
+            number = 10 * number + (unsigned)(*text - '0');
+        bool result = number < op->n_results;
+        if (!result && number - op->n_results >= op->n_operands) {
+            tk_ptx_fail(x, op, "$%u, of %u values", number, op->n_results + op->n_operands);
+            break;
+        }
+        const tk_kvalue *value =
+            result ? op->results[number] : op->operands[number - op->n_results];
+        tk_strbuf_puts(&line, tk_ptx_operand(x, value, 0).text);
+    }
+    tk_ptx_line(x, "%s", line.text ? line.text : "");
+    tk_strbuf_deinit(&line);
 }
