@@ -14,6 +14,7 @@
 #include "tiki/dtype.h"
 #include "tiki/emulator.h"
 #include "tiki/export.h"
+#include "tiki/gguf.h"
 #include "tiki/gpu.h"
 #include "tiki/io.h"
 #include "tiki/kernel.h"

@@ -1,7 +1,7 @@
 /* Files: what tiki/_files.py stands on. */
 #include "tree.h"
 
-static PyObject *dict_of(tkpy_state *state, const tk_tree *tree) {
+PyObject *tkpy_dict_of_tree(tkpy_state *state, const tk_tree *tree) {
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict && i < tk_tree_count(tree); i++) {
         PyObject *box = tkpy_box(state, tk_tree_at(tree, i));
@@ -22,7 +22,7 @@ static PyObject *metadata_dict(const tk_metadata *metadata) {
     return dict;
 }
 
-static bool tree_of(PyObject *dict, tk_tree *tree, tkpy_state *state) {
+bool tkpy_tree_of_dict(tkpy_state *state, PyObject *dict, tk_tree *tree) {
     PyObject *key, *value;
     Py_ssize_t at = 0;
     while (PyDict_Next(dict, &at, &key, &value)) {
@@ -74,7 +74,7 @@ static PyObject *load_tree(PyObject *module, PyObject *args, bool is_npz) {
         status = data.obj ? tk_safetensors_parse(context, path, data.buf, (size_t)data.len, tree,
                                                  metadata)
                           : tk_safetensors_load(context, path, tree, metadata);
-    PyObject *arrays = status == TK_OK ? dict_of(state, tree) : tkpy_raise(state, status);
+    PyObject *arrays = status == TK_OK ? tkpy_dict_of_tree(state, tree) : tkpy_raise(state, status);
     PyObject *texts = arrays ? metadata_dict(metadata) : NULL;
     PyObject *pair = texts ? PyTuple_Pack(2, arrays, texts) : NULL;
     Py_XDECREF(arrays);
@@ -137,7 +137,7 @@ static PyObject *save_tree(PyObject *module, PyObject *args) {
     tk_tree *tree = tk_tree_new();
     tk_metadata *metadata = tk_metadata_new();
     tk_status status = TK_OUT_OF_MEMORY;
-    bool ok = tree && metadata && tree_of(arrays, tree, state) &&
+    bool ok = tree && metadata && tkpy_tree_of_dict(state, arrays, tree) &&
               (texts == Py_None || fill_metadata(texts, metadata, state)) &&
               tkpy_eval(state, tk_tree_arrays(tree), tk_tree_count(tree));
     if (ok && format[0] == 'n')

@@ -57,10 +57,17 @@ from tiki._dtypes import (
     signedinteger as signedinteger,
     unsignedinteger as unsignedinteger,
 )
-from tiki._export import FunctionExporter, export_function, export_to_dot, exporter, import_function
+from tiki._export import (
+    FunctionExporter as FunctionExporter,
+    export_function as export_function,
+    export_to_dot as export_to_dot,
+    exporter as exporter,
+    import_function as import_function,
+)
 from tiki._files import (
     load as load,
     save as save,
+    save_gguf as save_gguf,
     save_safetensors as save_safetensors,
     savez as savez,
     savez_compressed as savez_compressed,

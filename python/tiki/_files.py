@@ -1,4 +1,4 @@
-"""Loading and saving: npy, npz, safetensors. The formats themselves are in C."""
+"""Loading and saving: npy, npz, safetensors, GGUF. The formats themselves are in C."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from typing import Any
 
 from tiki import _core
 
-_EXTENSIONS = {"npy": ".npy", "npz": ".npz", "safetensors": ".safetensors"}
+_EXTENSIONS = {"npy": ".npy", "npz": ".npz", "safetensors": ".safetensors", "gguf": ".gguf"}
 
 
 def _format_of(name: str, format: str | None) -> str:
     if format is None:
         format = os.path.splitext(name)[1][1:]
     if format not in _EXTENSIONS:
-        raise ValueError(f"the format of '{name}' is '{format}', expected npy, npz or safetensors")
+        raise ValueError(f"the format of '{name}' is '{format}', expected npy, npz, safetensors or gguf")
     return format
 
 
 def load(
     file: Any, /, format: str | None = None, return_metadata: bool = False, *, stream: _core._StreamOrDevice = None
 ) -> Any:
-    """Load an array (npy), or a dictionary of them (npz, safetensors)."""
+    """Load an array (npy), or a dictionary of them (npz, safetensors, gguf).
+
+    Tensors of GGUF in blocks (q4_0, q4_1, q8_0) become three arrays, as `quantize` gives them.
+    """
     if hasattr(file, "read"):
         data = file.read()
         name = getattr(file, "name", "a file object")
@@ -31,6 +34,8 @@ def load(
             format = "npy"
         elif format is None and data[:2] == b"PK":
             format = "npz"
+        elif format is None and data[:4] == b"GGUF":
+            format = "gguf"
         elif format is None:
             format = "safetensors"
         arguments: tuple[Any, ...] = (name, data)
@@ -44,6 +49,8 @@ def load(
         result, metadata = _core._load_npy(*arguments), {}
     elif format == "npz":
         result, metadata = _core._load_npz(*arguments)
+    elif format == "gguf":
+        result, metadata = _core._load_gguf(*arguments)
     else:
         result, metadata = _core._load_safetensors(*arguments)
     return (result, metadata) if return_metadata else result
@@ -91,3 +98,8 @@ def savez_compressed(file: Any, *args: _core._ArrayLike, **kwargs: _core._ArrayL
 def save_safetensors(file: Any, arrays: dict[str, _core.array], metadata: dict[str, str] | None = None) -> None:
     """Save a dictionary of arrays as safetensors."""
     _write(file, ".safetensors", lambda path: _core._save_tree(path, dict(arrays), "safetensors", metadata))
+
+
+def save_gguf(file, arrays, metadata=None) -> None:
+    """Save a dictionary of arrays as GGUF; metadata is arrays (scalars or vectors), texts and lists of texts."""
+    _write(file, ".gguf", lambda path: _core._save_gguf(path, dict(arrays), dict(metadata or {})))
