@@ -109,17 +109,32 @@ void tk_emu_pack_d(tk_kscalar scalar, unsigned char *elements, uint32_t mask, in
 
 /* ---- the product ---- */
 
-/* Eight columns of a row stay in registers while k runs. */
-static void multiply_strip(const float *a, float (*b)[TK_EMU_MOST_N], float *d, int k, int column) {
-    float sum[8];
-    for (int n = 0; n < 8; n++) sum[n] = d[column + n];
-    for (int i = 0; i < k; i++)
-        for (int n = 0; n < 8; n++) sum[n] += a[i] * b[i][column + n];
-    for (int n = 0; n < 8; n++) d[column + n] = sum[n];
+/* Four numbers at once, of every processor that the library is built for. */
+typedef float four __attribute__((vector_size(16)));
+
+static four load_four(const float *from) {
+    four numbers;
+    memcpy(&numbers, from, sizeof numbers);
+    return numbers;
+}
+
+/* Eight columns of two rows stay in registers while k runs. */
+static void multiply_strip(const float *a, const float *below, float (*b)[TK_EMU_MOST_N], float *d,
+                           float *d_below, int k, int column) {
+    four s0 = load_four(d + column), s1 = load_four(d + column + 4),
+         t0 = load_four(d_below + column), t1 = load_four(d_below + column + 4);
+    for (int i = 0; i < k; i++) {
+        four b0 = load_four(&b[i][column]), b1 = load_four(&b[i][column + 4]);
+        s0 += b0 * a[i], s1 += b1 * a[i];
+        t0 += b0 * below[i], t1 += b1 * below[i];
+    }
+    memcpy(d + column, &s0, sizeof s0), memcpy(d + column + 4, &s1, sizeof s1);
+    memcpy(d_below + column, &t0, sizeof t0), memcpy(d_below + column + 4, &t1, sizeof t1);
 }
 
 void tk_emu_multiply(float a[16][TK_EMU_MOST_K], float (*b)[TK_EMU_MOST_N],
                      float (*d)[TK_EMU_MOST_N], int k, int columns) {
     for (int column = 0; column < columns; column += 8)
-        for (int row = 0; row < 16; row++) multiply_strip(a[row], b, d[row], k, column);
+        for (int row = 0; row < 16; row += 2)
+            multiply_strip(a[row], a[row + 1], b, d[row], d[row + 1], k, column);
 }

@@ -83,7 +83,13 @@ BODY(reinterpret) {
             to[to_at] = source[from_at];
         });
 }
-PICK(bitcast, reinterpret)
+
+/* Elements of one size stay where they are. */
+tk_emu_pick tk_emu_pick_bitcast(const tk_kop *op) {
+    tk_ktype from = op->operands[0]->type, to = op->results[0]->type;
+    if (from.lanes == to.lanes) return tk_emu_pick_copy(op);
+    return (tk_emu_pick){.body = reinterpret};
+}
 
 /* ---- register tensors ---- */
 
