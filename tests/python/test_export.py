@@ -54,8 +54,10 @@ def test_results_and_arguments_that_are_allowed(path):
         x = m.ones((2,))
         m.export_function(path, lambda a: [a, a + 1], x)
         first = m.import_function(path)(x)
+        m.eval(first)  # MLX reads the file when it evaluates
         m.export_function(path, lambda a, b: a + b, (x,), {"b": x})
         second = m.import_function(path)(x, b=x)
+        m.eval(second)
         for result in (lambda a: {"q": a}, lambda a: (a, 3), lambda a: 3):
             with pytest.raises(ValueError):
                 m.export_function(path, result, x)
@@ -93,9 +95,10 @@ def test_several_recordings(path):
 def test_any_shape(path):
     def run(m, path):
         x, y = m.ones((2, 3)), m.array([0.0, 1.0, 2.0])
-        m.export_function(path, lambda x, y=None: (m.exp(x) + y * y, x.sum(axis=0)), x, y=y, shapeless=True)
+        m.export_function(path, f(m), x, y=y, shapeless=True)
         g = m.import_function(path)
-        results = g(m.ones((4, 5)), y=m.ones(5)) + g(x, y=y)
+        results = g(m.ones((4, 5)), y=m.ones(5)) + g(m.ones((4, 3)), y=y) + g(x, y=y)
+        m.eval(results)  # MLX reads the file when it evaluates
         for wrong in (lambda: g(m.ones(5), y=m.ones(5)), lambda: g(m.ones((4, 5), m.float16), y=m.ones(5))):
             with pytest.raises(ValueError):
                 wrong()
@@ -108,10 +111,6 @@ def test_any_shape(path):
 
 
 def test_shapes_that_mlx_cannot_follow(path):
-    y = tk.array([0.0, 1.0, 2.0])
-    tk.export_function(path, f(tk), tk.ones((2, 3)), y=y, shapeless=True)
-    for one, other in zip(tk.import_function(path)(tk.ones((4, 3)), y=y), f(tk)(tk.ones((4, 3)), y), strict=True):
-        assert tk.array_equal(one, other).item()  # MLX 0.32.4 loses the 2
     tk.export_function(path, lambda a: a[1:].reshape(-1) * (1 / a.shape[0]), tk.ones((4, 3)), shapeless=True)
     x = tk.random.normal((7, 3))
     np.testing.assert_allclose(np.array(tk.import_function(path)(x)[0]), np.array(x)[1:].ravel() / 7, rtol=1e-6)
