@@ -31,7 +31,8 @@ BEGIN {
     direct["nn"] = direct["cli"] = "PUBLIC"
 
     # Public headers that are not named after their module. Others count to array, the API.
-    split("kernel_op compile library library api base version base status base dtype base ops array trace runtime " \
+    split("kernel_op compile library_op compile bench compile " \
+          "library library api base version base status base dtype base ops array trace runtime " \
           "device runtime stream runtime axes graph checkpoint io export io gguf io optim nn model nn " \
           "cache runtime gpu runtime train nn layout_call layout layout_draw layout emulator kernel " \
           "kernel_ops.def kernel kernel_attrs.def kernel kernel_types.def kernel library.def library passes kernel passes.def kernel tiki PUBLIC ops.def graph " \

@@ -23,6 +23,7 @@
 #include "tiki/layout_call.h"
 #include "tiki/layout_draw.h"
 #include "tiki/library.h"
+#include "tiki/library_op.h"
 #include "tiki/model.h"
 #include "tiki/nn.h"
 #include "tiki/ops.h"

@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-#include "graph/node.h"
+#include "graph/launch.h"
 #include "runtime/device.h"
 #include "tiki/array.h"
 

@@ -54,7 +54,16 @@ tk_status tk_storage_allocate(tk_device *device, tk_queue *queue, tk_type type,
     int64_t size;
     TK_TRY(tk_shape_size(type.dtype, type.rank, type.shape, &size));
     tk_buffer *buffer;
-    TK_TRY(tk_buffer_new_on(device, queue, (size_t)size * tk_dtype_size(type.dtype), &buffer));
+    size_t bytes = (size_t)size * tk_dtype_size(type.dtype);
+    tk_status status = tk_buffer_new_on(device, queue, bytes, &buffer);
+    if (status == TK_OUT_OF_MEMORY &&
+        queue) { /* a lost device has no memory, but that is not why */
+        TK_TRY(device->driver->synchronize(device->state));
+        return tk_buffer_new_on(device, queue, bytes, &buffer) == TK_OK
+                   ? tk_storage_new(buffer, buffer->data, type, NULL, out_storage)
+                   : TK_OUT_OF_MEMORY;
+    }
+    TK_TRY(status);
     return tk_storage_new(buffer, buffer->data, type, NULL, out_storage);
 }
 

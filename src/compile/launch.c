@@ -168,6 +168,8 @@ static tk_status check_contract(const binding *b) {
 
 /* ---- the record ---- */
 
+static tk_status run_bound(const tk_launch_record *record, const tk_body_call *call);
+
 static void release_launch(tk_ref *ref) {
     tk_bound_launch *launch = (tk_bound_launch *)(void *)ref;
     tk_kernel_release(launch->kernel);
@@ -225,6 +227,7 @@ static tk_status new_launch(binding *b) {
     if (!launch) return tk_fail(TK_OUT_OF_MEMORY, "no memory for a launch");
     atomic_init(&launch->record.ref.count, 1);
     launch->record.ref.release = release_launch;
+    launch->record.run = run_bound;
     launch->record.n_inputs = b->n_inputs;
     launch->kernel = tk_kernel_retain(b->spec->kernel);
     launch->record.name = tk_kernel_name(launch->kernel);
@@ -251,33 +254,48 @@ static tk_status add_outputs(tk_builder *b, tk_node *node, int count, tk_arrays 
 }
 
 /* An operand of the node; a weak scalar becomes an array. */
-static bool add_operands(tk_builder *b, const binding *given, tk_node_vec *operands) {
-    if (!tk_vec_reserve(operands, given->n_inputs + 1)) return false;
-    for (size_t i = 0; i < given->n_inputs; i++) {
-        tk_node *node = given->inputs[i].node;
+static bool add_operands(tk_builder *b, const tk_array *inputs, size_t n_inputs,
+                         tk_node_vec *operands) {
+    if (!tk_vec_reserve(operands, n_inputs + 1)) return false;
+    for (size_t i = 0; i < n_inputs; i++) {
+        tk_node *node = inputs[i].node;
         operands->items[operands->count++] = tkb_astype(b, node, (tk_dtype)node->dtype);
     }
     return true;
 }
 
-static tk_status add_node(tk_context *context, const binding *given, tk_arrays *outputs) {
+tk_status tk_launch_node(tk_context *context, tk_launch_record *record, const tk_array *inputs,
+                         size_t n_inputs, tk_arrays *outputs) {
     tk_graph *graph = &context->graph;
     tk_node_vec operands = {0};
     tk_builder b;
     tk_graph_lock(graph);
     tk_thread *thread = tk_context_thread(context);
     tk_builder_open(&b, graph, thread ? thread->stream : TK_DEFAULT_STREAM);
-    if (given->n_inputs) b.stream = tk_place_stream(given->inputs[0].node, b.stream);
-    tk_status status = tk_fail(TK_OUT_OF_MEMORY, "no memory for a launch");
-    if (add_operands(&b, given, &operands)) {
-        tk_attrs_launch attrs = {.record = &given->launch->record.ref};
+    if (n_inputs) b.stream = tk_place_stream(inputs[0].node, b.stream);
+    tk_status status = TK_OK;
+    if (add_operands(&b, inputs, n_inputs, &operands)) {
+        tk_attrs_launch attrs = {.record = &record->ref};
         tk_node *node = tkb_node(&b, TK_OP_launch, operands.count, operands.items, &attrs);
-        status = add_outputs(&b, node, given->launch->record.n_outputs, outputs);
+        status = add_outputs(&b, node, record->n_outputs, outputs);
+    } else {
+        status = tk_fail(TK_OUT_OF_MEMORY, "no memory for a launch");
     }
     tk_builder_close(&b);
+    tk_ref_release(&record->ref);
     tk_graph_unlock(graph);
     tk_vec_deinit(&operands);
     return status;
+}
+
+tk_status tk_launch_check_inputs(tk_context *context, const tk_array *inputs, size_t n_inputs) {
+    TK_TRY(tk_context_check(context));
+    for (size_t i = 0; i < n_inputs; i++) {
+        TK_TRY(tk_array_status(inputs[i]));
+        if (tk_array_context(inputs[i]) != context)
+            return tk_fail(TK_CONTEXT_ERROR, "input %zu belongs to another context", i);
+    }
+    return TK_OK;
 }
 
 static tk_status check_spec(tk_context *context, const tk_launch_spec *spec, const tk_array *inputs,
@@ -290,18 +308,13 @@ static tk_status check_spec(tk_context *context, const tk_launch_spec *spec, con
     if (!spec->kernel) return tk_fail_null("spec->kernel");
     if (spec->n_binds && !spec->binds) return tk_fail_null("spec->binds");
     if (!spec->outputs) return tk_fail_null("spec->outputs");
-    TK_TRY(tk_context_check(context));
+    TK_TRY(tk_launch_check_inputs(context, inputs, n_inputs));
     if (spec->n_outputs < 1 || spec->n_outputs > TK_LAUNCH_OUTPUTS)
         return tk_fail(TK_INVALID_ARGUMENT, "kernel %s: %zu outputs, expected 1 to %d",
                        tk_kernel_name(spec->kernel), spec->n_outputs, TK_LAUNCH_OUTPUTS);
     if (tk_kernel_form(spec->kernel) != TK_KFORM_THREAD)
         return tk_fail(TK_UNSUPPORTED, "kernel %s is not in thread form: lower it first",
                        tk_kernel_name(spec->kernel));
-    for (size_t i = 0; i < n_inputs; i++) {
-        TK_TRY(tk_array_status(inputs[i]));
-        if (tk_array_context(inputs[i]) != context)
-            return tk_fail(TK_CONTEXT_ERROR, "input %zu belongs to another context", i);
-    }
     return TK_OK;
 }
 
@@ -311,20 +324,13 @@ tk_status tk_launch(tk_context *context, const tk_launch_spec *spec, const tk_ar
     TK_TRY(check_spec(context, spec, inputs, n_inputs));
     binding b = {spec, inputs, n_inputs, NULL};
     tk_status status = new_launch(&b);
-    if (status == TK_OK) status = add_node(context, &b, outputs);
+    if (status == TK_OK)
+        return tk_launch_node(context, &b.launch->record, inputs, n_inputs, outputs);
     if (b.launch) tk_ref_release(&b.launch->record.ref);
     return status;
 }
 
 /* ---- the body ---- */
-
-#define FEW 24
-
-typedef struct operands {
-    const tk_body_call *call;
-    tk_buffer *copies[FEW];
-    int n_copies;
-} operands;
 
 static bool lies_well(const tk_strided *view, int64_t align) {
     return (uintptr_t)view->data % (uint64_t)(align ? align : 1) == 0 &&
@@ -335,55 +341,67 @@ static size_t bytes_of(const tk_strided *view) {
     return (size_t)view->size * tk_dtype_size(view->dtype);
 }
 
-/* A row-major copy at the start of a block, handed to the same queue. */
-static tk_status copy_operand(operands *o, const tk_strided *view, void **out_data) {
-    const tk_body_call *call = o->call;
+tk_status tk_copy_operand(tk_operand_copies *copies, const tk_strided *view, tk_strided *out) {
+    const tk_body_call *call = copies->call;
     tk_buffer *buffer;
-    if (o->n_copies == FEW)
-        return tk_fail(TK_UNSUPPORTED, "a launch copies at most %d inputs", FEW);
+    if (copies->count == TK_MOST_COPIES)
+        return tk_fail(TK_UNSUPPORTED, "a launch copies at most %d inputs", TK_MOST_COPIES);
     TK_TRY(tk_buffer_new_on(call->device, call->queue, bytes_of(view), &buffer));
-    o->copies[o->n_copies++] = buffer;
-    tk_strided target = *view;
-    target.data = *out_data = buffer->data;
+    copies->buffers[copies->count++] = buffer;
+    *out = *view;
+    out->data = buffer->data;
     for (int64_t stride = 1, axis = view->rank - 1; axis >= 0; axis--) {
-        target.strides[axis] = stride;
+        out->strides[axis] = stride;
         stride *= view->shape[axis];
     }
     tk_body_call copy = {.op = TK_OP_contiguous,
                          .n_inputs = 1,
                          .inputs = view,
                          .n_outputs = 1,
-                         .outputs = &target,
+                         .outputs = out,
                          .fault = call->fault,
                          .device = call->device,
                          .queue = call->queue};
     return view->size ? tk_body_copy_on_device(&copy) : TK_OK;
 }
 
-static tk_status resolve(operands *o, const tk_bound *bound, tk_run_argument *out) {
-    *out = (tk_run_argument){.bits = bound->bits};
-    if (!bound->is_input && !bound->is_output) return TK_OK;
-    const tk_strided *view =
-        bound->is_input ? &o->call->inputs[bound->index] : &o->call->outputs[bound->index];
-    out->data = view->data;
-    out->bytes = bytes_of(view);
-    return bound->is_output || lies_well(view, bound->align) ? TK_OK
-                                                             : copy_operand(o, view, &out->data);
+void tk_release_copies(tk_operand_copies *copies) {
+    for (int i = 0; i < copies->count; i++) tk_buffer_release(copies->buffers[i]);
 }
 
-tk_status tk_body_launch(const tk_body_call *call) {
-    const tk_attrs_launch *attrs = call->attrs;
-    const tk_bound_launch *launch = (const tk_bound_launch *)(const void *)attrs->record;
-    operands o = {.call = call};
+static tk_status resolve(tk_operand_copies *copies, const tk_bound *bound, tk_run_argument *out) {
+    *out = (tk_run_argument){.bits = bound->bits};
+    if (!bound->is_input && !bound->is_output) return TK_OK;
+    const tk_body_call *call = copies->call;
+    const tk_strided *view =
+        bound->is_input ? &call->inputs[bound->index] : &call->outputs[bound->index];
+    tk_strided copied;
+    if (bound->is_input && !lies_well(view, bound->align)) {
+        TK_TRY(tk_copy_operand(copies, view, &copied));
+        view = &copied;
+    }
+    out->data = view->data;
+    out->bytes = bytes_of(view);
+    return TK_OK;
+}
+
+static tk_status run_bound(const tk_launch_record *record, const tk_body_call *call) {
+    const tk_bound_launch *launch = (const tk_bound_launch *)(const void *)record;
+    tk_operand_copies copies = {.call = call};
     if (launch->empty) return TK_OK;
     tk_run_argument *arguments = tk_calloc(launch->n_bound + 1, sizeof *arguments);
     if (!arguments) return tk_fail(TK_OUT_OF_MEMORY, "no memory for a launch");
     tk_status status = TK_OK;
     for (size_t i = 0; status == TK_OK && i < launch->n_bound; i++)
-        status = resolve(&o, &launch->bound[i], &arguments[i]);
+        status = resolve(&copies, &launch->bound[i], &arguments[i]);
     tk_run run = {launch->kernel, launch->site, launch->n_bound, arguments};
     if (status == TK_OK) status = tk_run_kernel(call->device, call->queue, &run);
-    for (int i = 0; i < o.n_copies; i++) tk_buffer_release(o.copies[i]);
+    tk_release_copies(&copies);
     tk_free(arguments);
     return status;
+}
+
+tk_status tk_body_launch(const tk_body_call *call) {
+    const tk_launch_record *record = tk_launch_record_of(call->attrs);
+    return record->run(record, call);
 }

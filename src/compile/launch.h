@@ -27,4 +27,24 @@ typedef struct tk_bound_launch {
  * copied first. */
 tk_status tk_body_launch(const tk_body_call *call);
 
+/* Row-major copies that a body makes of its inputs, handed to the same queue. Starts with `call`
+ * set and all else zero. */
+#define TK_MOST_COPIES 24
+typedef struct tk_operand_copies {
+    const tk_body_call *call;
+    tk_buffer *buffers[TK_MOST_COPIES];
+    int count;
+} tk_operand_copies;
+
+tk_status tk_copy_operand(tk_operand_copies *copies, const tk_strided *view, tk_strided *out);
+void tk_release_copies(tk_operand_copies *copies);
+
+/* The outputs of a node that the record describes, appended to `outputs`. Consumes a reference to
+ * the record. */
+tk_status tk_launch_node(tk_context *context, tk_launch_record *record, const tk_array *inputs,
+                         size_t n_inputs, tk_arrays *outputs);
+
+/* The first error or wrong context among arrays. */
+tk_status tk_launch_check_inputs(tk_context *context, const tk_array *inputs, size_t n_inputs);
+
 #endif

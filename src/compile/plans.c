@@ -13,7 +13,7 @@
 #define MOST_PLANS 512
 #define MOST_TENSORS 8
 #define MOST_NUMBERS 8
-#define MOST_ALIGN 256
+#define MOST_ALIGN 16 /* no access is wider */
 
 /* ---- views as the library sees them ---- */
 

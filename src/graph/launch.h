@@ -5,9 +5,12 @@
 
 #include "graph/infer.h"
 
+struct tk_body_call;
+
 typedef struct tk_launch_record {
     tk_ref ref;
     const char *name; /* of the kernel */
+    tk_status (*run)(const struct tk_launch_record *record, const struct tk_body_call *call);
     size_t n_inputs;
     int n_outputs;
     tk_type outputs[TK_MAX_OUTPUTS];

@@ -3,6 +3,7 @@
 #include "support/null_check.h"
 #include "tiki/cache.h"
 #include "tiki/kernel_op.h"
+#include "tiki/library_op.h"
 #include "tiki/target.h"
 
 static tk_status same(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
@@ -62,11 +63,29 @@ static void artifacts(void **state) {
     tk_kernel_release(kernel);
 }
 
+static void library_ops(void **state) {
+    (void)state;
+    tk_context *context = make_context();
+    tk_array x = tk_ones(context, TK_SHAPE(4, 4), TK_FLOAT32);
+    tk_library_schedule schedule;
+    gives_status(tk_library_schedule_for(TK_LIBRARY_SOFTMAX, P(&x), 1, P(&schedule)));
+    assert_int_equal(tk_array_status(tk_kernel_softmax(TK_NO_ARRAY, NULL)), TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_array_status(tk_kernel_transpose(TK_NO_ARRAY, NULL)), TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_array_status(tk_kernel_column_sum(TK_NO_ARRAY, NULL)),
+                     TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_array_status(tk_kernel_matmul(TK_NO_ARRAY, x, NULL)), TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_array_status(tk_kernel_rms_norm(TK_NO_ARRAY, x, 1e-5, NULL)),
+                     TK_INVALID_ARGUMENT);
+    tk_release(x);
+    tk_context_release(context);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices),
         cmocka_unit_test(launches),
         cmocka_unit_test(artifacts),
+        cmocka_unit_test(library_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

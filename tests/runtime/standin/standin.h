@@ -4,7 +4,8 @@
  *   add_f32(const float *x, const float *y, float *out, uint32_t n)
  *   slow(float *x): waits for the gate, then adds 1 to x[0]
  *   trap(), assert_fails(): lose the context as a bad address and a device assert do
- *   nothing() */
+ *   nothing()
+ * and others by what standin_kernel says. */
 #ifndef STANDIN_H
 #define STANDIN_H
 
@@ -29,6 +30,8 @@
     X(standin_version, void, (int version))                                                        \
     X(standin_memory, void, (size_t bytes)) /* of a device */                                      \
     X(standin_gate, void, (bool open))                                                             \
+    X(standin_kernel, void,                                                                        \
+      (const char *name, const char *sizes, void (*run)(const void *const *params)))               \
     X(standin_live, int, (void)) /* memory blocks, streams, events, modules and graphs not freed   \
                                   */
 
