@@ -2,6 +2,9 @@
 /* PTX: golden text, and that an assembler takes it for every architecture. */
 #include "support/kernel_files.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "tiki/target.h"
 
 static void assert_golden(const char *kernel_file, const char *golden_file, const char *arch) {
@@ -83,9 +86,66 @@ static void test_assemblers(void **state) {
     tk_kernel_release(kernel);
 }
 
+static void write_script(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+/* Where the interpreter itself lies, or the test is skipped. */
+static void find_python(char *out, size_t bytes) {
+    FILE *pipe = popen("python3 -c 'import sys; print(sys.executable)' 2>/dev/null", "r");
+    char *line = pipe ? fgets(out, (int)bytes, pipe) : NULL;
+    if (pipe) pclose(pipe);
+    if (!line || out[0] != '/') skip();
+    out[strcspn(out, "\n")] = 0;
+}
+
+/* A package nvidia of cu13 with a program ptxas in it, and nothing else in PATH than python3: the
+ * program is found and its output is the binary. */
+static void test_python_package(void **state) {
+    (void)state;
+    char folder[] = "/tmp/tiki-test-XXXXXX", path[256], python[200], *old = strdup(getenv("PATH"));
+    find_python(python, sizeof python);
+    assert_non_null(mkdtemp(folder));
+    static const char *const folders[] = {"", "/bin", "/nvidia", "/nvidia/cu13",
+                                          "/nvidia/cu13/bin"};
+    for (int i = 1; i < 5; i++) {
+        snprintf(path, sizeof path, "%s%s", folder, folders[i]);
+        assert_int_equal(mkdir(path, 0755), 0);
+    }
+    snprintf(path, sizeof path, "%s/nvidia/cu13/bin/ptxas", folder);
+    write_script(path, "#!/bin/sh\necho 'ptxas info : Used 9 registers'\necho made > \"$4\"\n");
+    snprintf(path, sizeof path, "%s/bin/python3", folder);
+    assert_int_equal(symlink(python, path), 0);
+    setenv("PYTHONPATH", folder, 1);
+    snprintf(path, sizeof path, "%s/bin", folder);
+    setenv("PATH", path, 1);
+    tk_kernel *kernel = parse_file(kernel_files[0]);
+    tk_artifact *artifact = NULL;
+    tk_build how = {.emit = TK_EMIT_BINARY};
+    tk_report report;
+    size_t bytes;
+    assert_ok(tk_kernel_build_ptx(kernel, &how, &artifact));
+    assert_memory_equal(tk_artifact_binary(artifact, &bytes), "made\n", 5);
+    assert_int_equal(bytes, 5);
+    assert_ok(tk_artifact_report(artifact, &report));
+    assert_int_equal(report.registers, 9);
+    setenv("PATH", old, 1);
+    unsetenv("PYTHONPATH");
+    snprintf(path, sizeof path, "rm -r %s", folder);
+    assert_int_equal(system(path), 0);
+    tk_artifact_release(artifact);
+    tk_kernel_release(kernel);
+    free(old);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden), cmocka_unit_test(test_assembles),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_assemblers)};
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_assemblers),
+        cmocka_unit_test(test_python_package)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
