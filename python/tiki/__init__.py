@@ -98,7 +98,7 @@ from tiki._transforms import (
     vjp as vjp,
     vmap as vmap,
 )
-from tiki import cuda as cuda, fast as fast, fft as fft, linalg as linalg, metal as metal, random as random
+from tiki import cuda as cuda, distributed as distributed, fast as fast, fft as fft, linalg as linalg, metal as metal, random as random
 from tiki._version import __version__ as __version__
 
 matrix_norm = linalg.norm

@@ -64,6 +64,14 @@ from tiki.nn.convolution import (
     ConvTranspose2d as ConvTranspose2d,
     ConvTranspose3d as ConvTranspose3d,
 )
+from tiki.nn.distributed import (
+    AllToShardedLinear as AllToShardedLinear,
+    FullyShardedModule as FullyShardedModule,
+    QuantizedAllToShardedLinear as QuantizedAllToShardedLinear,
+    QuantizedShardedToAllLinear as QuantizedShardedToAllLinear,
+    ShardedToAllLinear as ShardedToAllLinear,
+    fully_shard as fully_shard,
+)
 from tiki.nn.dropout import Dropout as Dropout, Dropout2d as Dropout2d, Dropout3d as Dropout3d
 from tiki.nn.linear import Bilinear as Bilinear, Embedding as Embedding, Identity as Identity, Linear as Linear
 from tiki.nn.module import Module as Module

@@ -1,0 +1,3 @@
+"""The module class where MLX has it."""
+
+from tiki.nn.module import Module as Module
