@@ -27,7 +27,7 @@ ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) --no-tests=
 pytest_env = TIKI_BIN=$(CURDIR)/$(BUILD)/bin/tiki TIKI_BUILD=$(CURDIR)/$(BUILD) PYTHONPATH=$(CURDIR)/$(BUILD)/python PYTHONDONTWRITEBYTECODE=1
 
 .PHONY: all help demo python test test-c test-python check-fast test-passes test-gpu sanitize sanitize-memory sanitize-threads \
-        bench lint format fuzz test-oracles coverage docs install clean distclean
+        bench lint format fuzz test-oracles test-cute coverage docs install clean distclean
 
 all: $(BUILD)/.configured ## the library and build/bin/tiki, optimised
 	@$(call build,$(BUILD)) --target core
@@ -115,6 +115,11 @@ ifneq ($(oracle_tests),)
 else
 	@echo "tests/oracles: skipped, there are none yet"
 endif
+
+test-cute: deps-test $(BUILD)/.configured ## build all kernels with NVIDIA's CuTe compiler too (installs about 400 MB into build/cute-venv)
+	@$(call build,$(BUILD))
+	@tools/venv.sh $(BUILD)/cute-venv tests/target/cute/requirements.txt
+	@TIKI_CUTE_PYTHON=$(CURDIR)/$(BUILD)/cute-venv/bin/python $(call ctest,$(BUILD)) --tests-regex '^(target.cute|library\.)'
 
 coverage: deps-coverage $(BUILD)/coverage/.configured ## lines of src that the tests reach
 	@$(call build,$(BUILD)/coverage)

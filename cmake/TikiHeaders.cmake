@@ -46,4 +46,13 @@ if(tkgen_source)
     COMMENT "Generating ops_api.c from the op table"
     VERBATIM)
 endif()
+# The CuTe compiler's worker is a Python program that the library carries as text.
+add_custom_command(
+  OUTPUT ${tiki_generated_dir}/cute_script.c
+  COMMAND ${PROJECT_SOURCE_DIR}/tools/embed.sh ${PROJECT_SOURCE_DIR}/src/target/cute/worker.py
+          tk_cute_script target/cute/script.h > ${tiki_generated_dir}/cute_script.c
+  DEPENDS ${PROJECT_SOURCE_DIR}/tools/embed.sh ${PROJECT_SOURCE_DIR}/src/target/cute/worker.py
+  COMMENT "Generating cute_script.c from worker.py"
+  VERBATIM)
+list(APPEND tiki_generated_sources ${tiki_generated_dir}/cute_script.c)
 add_custom_target(tiki_headers DEPENDS ${tiki_generated_headers} ${tiki_generated_sources})

@@ -14,7 +14,7 @@ TK_BEGIN_DECLS
 typedef struct tk_artifact tk_artifact;
 
 typedef enum tk_emit {
-    TK_EMIT_TEXT,  /* the target's text: PTX */
+    TK_EMIT_TEXT,  /* the target's text: PTX, CuTe MLIR */
     TK_EMIT_BINARY /* a cubin besides */
 } tk_emit;
 
@@ -23,6 +23,8 @@ typedef struct tk_build {
     tk_emit emit;
     bool lines;      /* line information in text and binary */
     bool serialized; /* take it that ptxas runs wgmma one by one (its messages C75xx) */
+    bool stages;     /* of tk_kernel_build_cute: keep what lies between text and binary */
+    int limit_ms;    /* of tk_kernel_build_cute: longest time of a compilation; 0: two minutes */
 } tk_build;
 
 /* Builds a kernel as PTX and, with TK_EMIT_BINARY, assembles it with ptxas: the program that the
@@ -35,6 +37,23 @@ typedef struct tk_build {
  * assembler's messages when it refuses the text. */
 TK_API tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *how,
                                      tk_artifact **out);
+
+/* Builds a kernel in view or thread form as CuTe MLIR and, with TK_EMIT_BINARY, has NVIDIA's CuTe
+ * compiler make a cubin of it, with the same launch contract as the one of tk_kernel_build_ptx:
+ * architecture, presence of the kernel, offset and size of each parameter are compared. The
+ * compiler is the Python package nvidia-cutlass-dsl, run by the Python that the environment's
+ * TIKI_CUTE_PYTHON names, else python3, in worker processes that are kept. docs/cute.md says more.
+ *
+ * TK_UNSUPPORTED: the tensor form, an operation without a CuTe form (named with its line), an
+ * unknown architecture, no package. TK_INTERNAL: the compiler refuses the text (with its message,
+ * and the operation and line of the kernel that it is about), a binary that differs from the
+ * contract, a worker that dies twice. TK_INTERRUPTED: it took longer than the limit.
+ * TK_INVALID_ARGUMENT as tk_ptx_check, which reads the PTX that the compiler made. */
+TK_API tk_status tk_kernel_build_cute(const tk_kernel *kernel, const tk_build *how,
+                                      tk_artifact **out);
+
+/* The version of the CuTe compiler's package into `text`; the errors of tk_kernel_build_cute. */
+TK_API tk_status tk_cute_version(char *text, size_t capacity);
 
 /* Reads PTX text of any compiler and refuses a function that touches registers of a wgmma between
  * its issue and the wait that retires it, on any path: the accumulator at all, the A fragment by
@@ -66,6 +85,15 @@ TK_API const void *tk_artifact_binary(const tk_artifact *artifact, size_t *out_b
 TK_API const char *tk_artifact_log(const tk_artifact *artifact);
 TK_API const char *tk_artifact_arch(const tk_artifact *artifact);
 TK_API const tk_kernel *tk_artifact_kernel(const tk_artifact *artifact);
+
+/* What was made on the way from text to binary, NULL where it was not kept (`stages` of tk_build).
+ */
+typedef enum tk_stage {
+    TK_STAGE_LOWERED, /* MLIR after the CuTe compiler's passes */
+    TK_STAGE_PTX,     /* of the CuTe compiler */
+    TK_STAGE_COUNT
+} tk_stage;
+TK_API const char *tk_artifact_stage(const tk_artifact *artifact, tk_stage stage);
 
 /* What the assembler counted, of one thread, and the shared memory of the kernel's buffers; -1
  * where nothing was assembled. */

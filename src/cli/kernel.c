@@ -2,7 +2,8 @@
  *
  *     tiki kernel fmt FILE [--write]
  *     tiki kernel verify FILE...
- *     tiki kernel build FILE [--arch ARCH] [--emit thread|ptx|cubin|report] [--lines] [-o FILE]
+ *     tiki kernel build FILE [--target ptx|cute] [--arch ARCH]
+ *                       [--emit thread|ptx|cubin|report|mlir|lowered] [--lines] [-o FILE]
  *
  * A part that a kernel's form does not have is an error, never another part. */
 #include <stdio.h>
@@ -63,6 +64,7 @@ static int verify_files(int count, char **paths) {
 
 typedef struct request {
     const char *path, *emit, *out;
+    bool cute; /* the CuTe target */
     tk_build how;
 } request;
 
@@ -85,17 +87,26 @@ static int print_report(const tk_artifact *artifact, const char *out) {
 static int emit_artifact(const tk_artifact *artifact, const request *r) {
     size_t bytes;
     const void *binary = tk_artifact_binary(artifact, &bytes);
-    if (!strcmp(r->emit, "ptx"))
-        return write_out(r->out, tk_artifact_text(artifact), strlen(tk_artifact_text(artifact)));
+    const char *text = NULL;
+    if (!strcmp(r->emit, "mlir") || (!strcmp(r->emit, "ptx") && !r->cute))
+        text = tk_artifact_text(artifact);
+    else if (!strcmp(r->emit, "ptx"))
+        text = tk_artifact_stage(artifact, TK_STAGE_PTX);
+    else if (!strcmp(r->emit, "lowered"))
+        text = tk_artifact_stage(artifact, TK_STAGE_LOWERED);
+    if (text) return write_out(r->out, text, strlen(text));
     if (!strcmp(r->emit, "cubin")) return write_out(r->out, binary, bytes);
     return print_report(artifact, r->out);
 }
 
 static int build_target(const tk_kernel *kernel, request *r) {
     tk_artifact *artifact;
-    r->how.emit = strcmp(r->emit, "ptx") ? TK_EMIT_BINARY : TK_EMIT_TEXT;
-    if (tk_kernel_build_ptx(kernel, &r->how, &artifact) != TK_OK)
-        return complain_of_error("kernel build");
+    bool text_only = !strcmp(r->emit, r->cute ? "mlir" : "ptx");
+    r->how.emit = text_only ? TK_EMIT_TEXT : TK_EMIT_BINARY;
+    r->how.stages = r->cute;
+    tk_status status = r->cute ? tk_kernel_build_cute(kernel, &r->how, &artifact)
+                               : tk_kernel_build_ptx(kernel, &r->how, &artifact);
+    if (status != TK_OK) return complain_of_error("kernel build");
     int code = emit_artifact(artifact, r);
     tk_artifact_release(artifact);
     return code;
@@ -123,7 +134,10 @@ static bool is_one_of(const char *word, const char *const *words) {
 }
 
 static const char *const forms[] = {"tensor", "view", "thread", NULL};
-static const char *const emits[] = {"tensor", "view", "thread", "ptx", "cubin", "report", NULL};
+static const char *const emits[] = {"tensor", "view", "thread",  "ptx", "cubin",
+                                    "report", "mlir", "lowered", NULL};
+static const char *const cute_only[] = {"mlir", "lowered", NULL};
+static const char *const targets[] = {"ptx", "cute", NULL};
 
 static bool read_request(int argc, char **argv, request *r) {
     for (int i = 0; i < argc; i++) {
@@ -132,6 +146,8 @@ static bool read_request(int argc, char **argv, request *r) {
             r->how.arch = argv[++i];
         else if (!strcmp(argv[i], "--emit") && more)
             r->emit = argv[++i];
+        else if (!strcmp(argv[i], "--target") && more && is_one_of(argv[i + 1], targets))
+            r->cute = !strcmp(argv[++i], "cute");
         else if (!strcmp(argv[i], "-o") && more)
             r->out = argv[++i];
         else if (!strcmp(argv[i], "--lines"))
@@ -142,10 +158,10 @@ static bool read_request(int argc, char **argv, request *r) {
             return fprintf(stderr, "tiki kernel build: unexpected \"%s\"\n", argv[i]), false;
     }
     if (!r->path) return fprintf(stderr, "tiki kernel build: no file given\n"), false;
-    if (is_one_of(r->emit, emits)) return true;
+    if (is_one_of(r->emit, emits) && (r->cute || !is_one_of(r->emit, cute_only))) return true;
     return fprintf(stderr,
-                   "tiki kernel build: --emit %s, expected tensor, view, thread, ptx, cubin or "
-                   "report\n",
+                   "tiki kernel build: --emit %s, expected tensor, view, thread, ptx, cubin, "
+                   "report, or of the target cute mlir or lowered\n",
                    r->emit),
            false;
 }
@@ -166,13 +182,13 @@ static int print_usage(FILE *to, int code) {
     fputs(
         "usage: tiki kernel fmt FILE [--write]     print it as the printer does, or write it back\n"
         "       tiki kernel verify FILE...         say what is wrong\n"
-        "       tiki kernel build FILE [--arch sm_80|sm_90|sm_90a] [--emit WHAT] [--lines] [-o "
-        "FILE]\n"
+        "       tiki kernel build FILE [--target ptx|cute] [--arch sm_80|sm_90|sm_90a]\n"
+        "                          [--emit WHAT] [--lines] [-o FILE]\n"
         "       tiki kernel ops                    the operations\n"
         "\n"
         "WHAT is tensor, view, thread (the kernel in that form), ptx, cubin or report (registers, "
         "spills,\n"
-        "shared memory, blocks of an SM; the default).\n",
+        "shared memory, blocks of an SM; the default); of the target cute mlir and lowered too.\n",
         to);
     return code;
 }

@@ -27,6 +27,7 @@ void tk_artifact_release(tk_artifact *artifact) {
     tk_free(artifact->text);
     tk_free(artifact->log);
     tk_free(artifact->binary);
+    for (int i = 0; i < TK_STAGE_COUNT; i++) tk_free(artifact->stages[i]);
     tk_free(artifact);
 }
 
@@ -41,6 +42,11 @@ const char *tk_artifact_arch(const tk_artifact *artifact) {
 }
 const tk_kernel *tk_artifact_kernel(const tk_artifact *artifact) {
     return artifact ? artifact->kernel : NULL;
+}
+
+const char *tk_artifact_stage(const tk_artifact *artifact, tk_stage stage) {
+    if (!artifact || (unsigned)stage >= TK_STAGE_COUNT) return NULL;
+    return artifact->stages[stage];
 }
 
 const void *tk_artifact_binary(const tk_artifact *artifact, size_t *out_bytes) {

@@ -13,9 +13,13 @@ struct tk_artifact {
     unsigned char *binary;
     size_t binary_bytes;
     tk_report report;
+    char *stages[TK_STAGE_COUNT]; /* NULL: not kept */
 };
 
 /* With one reference to it and one to the kernel; NULL when memory is out. */
 tk_artifact *tk_artifact_create(const tk_kernel *kernel, const char *arch);
+
+/* TK_UNSUPPORTED for an architecture that is not built for. */
+tk_status tk_target_check_arch(const char *arch);
 
 #endif

@@ -261,6 +261,14 @@ static bool assemble_one(const tk_kernel *kernel, const char *arch) {
     return true;
 }
 
+/* The CuTe target's binary has the launch contract too, which the build compares. */
+static void compile_by_cute(const tk_kernel *kernel) {
+    tk_artifact *artifact = NULL;
+    tk_build how = {.emit = TK_EMIT_BINARY};
+    assert_ok(tk_kernel_build_cute(kernel, &how, &artifact));
+    tk_artifact_release(artifact);
+}
+
 bool lib_assemble(tk_library_id id, size_t n_tensors, lib_tensor *const *tensors, size_t n_numbers,
                   const double *numbers, const char *schedule) {
     tk_library_plan *plan = plan_of(id, n_tensors, tensors, n_numbers, numbers, schedule);
@@ -270,6 +278,7 @@ bool lib_assemble(tk_library_id id, size_t n_tensors, lib_tensor *const *tensors
         assert_ok(tk_library_plan_launch(plan, i, &launch));
         assert_reads_back(launch.kernel);
         assembled = assemble_one(launch.kernel, "sm_80") && assemble_one(launch.kernel, "sm_90a");
+        if (getenv("TIKI_CUTE_PYTHON")) compile_by_cute(launch.kernel);
     }
     tk_library_plan_release(plan);
     return assembled;

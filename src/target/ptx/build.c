@@ -9,7 +9,7 @@
 
 static const char *const architectures[] = {"sm_80", "sm_90", "sm_90a"};
 
-static tk_status check_arch(const char *arch) {
+tk_status tk_target_check_arch(const char *arch) {
     for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
         if (!strcmp(arch, architectures[i])) return TK_OK;
     return tk_fail(TK_UNSUPPORTED, "architecture \"%.40s\", expected sm_80, sm_90 or sm_90a", arch);
@@ -34,7 +34,7 @@ tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *how, tk_a
     TK_NEED(kernel, out);
     if (!how) how = &plain;
     const char *arch = how->arch ? how->arch : "sm_90a";
-    TK_TRY(check_arch(arch));
+    TK_TRY(tk_target_check_arch(arch));
     tk_artifact *artifact = tk_artifact_create(kernel, arch);
     if (!artifact) return tk_fail(TK_OUT_OF_MEMORY, "no memory for an artifact");
     tk_status status = generate(artifact, how->lines);

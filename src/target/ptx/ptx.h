@@ -95,6 +95,10 @@ const char *tk_ptx_suffix(tk_ktype type, char letter);
 /* Writes a template for every element of the result (once without a result). */
 void tk_ptx_template(tk_ptx *x, const tk_kop *op, const char *text);
 
+/* ".relaxed.gpu.shared::cluster.L1::evict_first" and so on, from the attributes of a load or
+ * store; `policy` is the place of that operand. */
+void tk_ptx_put_modifiers(const tk_kop *op, int policy, tk_strbuf *out);
+
 /* The operations of a block. */
 void tk_ptx_block(tk_ptx *x, const tk_kblock *block);
 

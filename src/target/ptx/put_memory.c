@@ -8,8 +8,7 @@
 
 static bool has(const tk_kop *op, int index) { return op->operands[index] != NULL; }
 
-/* ".relaxed.gpu.shared::cluster.L1::evict_first" and so on, from the attributes. */
-static void put_modifiers(const tk_kop *op, int policy, tk_strbuf *out) {
+void tk_ptx_put_modifiers(const tk_kop *op, int policy, tk_strbuf *out) {
     static const char *const spaces[] = {".global", ".const", ".shared", ".shared::cluster",
                                          ".param"};
     static const char *const orders[] = {"", ".relaxed", ".acquire", ".release", ""};
@@ -112,7 +111,7 @@ void tk_ptx_put_load(tk_ptx *x, const tk_kop *op) {
     pieces p = pieces_of(x, op->results[0]);
     tk_strbuf modifiers = {0}, list = {0};
     if (has(op, CONDITION)) put_other(x, op, &p);
-    put_modifiers(op, POLICY, &modifiers);
+    tk_ptx_put_modifiers(op, POLICY, &modifiers);
     put_list(&p, &list);
     tk_ptx_line(x, "%sld%s%s.b%d %s, [%s]%s", tk_ptx_guard(x, op, CONDITION).text, modifiers.text,
                 vector_of(&p), p.bits, list.text, tk_ptx_operand(x, op->operands[0], 0).text,
@@ -127,7 +126,7 @@ void tk_ptx_put_store(tk_ptx *x, const tk_kop *op) {
     pieces p = pieces_of(x, op->operands[1]);
     tk_strbuf modifiers = {0}, list = {0};
     pack(x, op->operands[1], &p, false);
-    put_modifiers(op, POLICY, &modifiers);
+    tk_ptx_put_modifiers(op, POLICY, &modifiers);
     put_list(&p, &list);
     tk_ptx_line(x, "%sst%s%s.b%d [%s], %s%s", tk_ptx_guard(x, op, CONDITION).text, modifiers.text,
                 vector_of(&p), p.bits, tk_ptx_operand(x, op->operands[0], 0).text, list.text,

@@ -1,0 +1,150 @@
+/* Inside the CuTe target: how an operation writes itself as CuTe MLIR.
+ *
+ * The text is that of NVIDIA's CuTe compiler 4.8: views and layouts are values of the `cute`
+ * dialect, the rest is `arith`, `math`, `vector`, `scf`, `llvm` and `nvvm`. Names of the kernel are
+ * kept (`%x` is `%x`); what has no name is `%$12`, what the text needs for itself `%$t3`, constants
+ * are `%$c7`: no name of a kernel holds a `$`. A register tensor is a `cute.memref` in registers,
+ * which the compiler promotes to values.
+ *
+ * A row of forms.def gives an operation's form or names a function tk_cute_put_x, which writes
+ * lines with tk_cute_line and fails with tk_cute_fail. Text that lives as long as the print comes
+ * from the arena and is never freed by the caller. */
+#ifndef TARGET_CUTE_CUTE_H
+#define TARGET_CUTE_CUTE_H
+
+#include "kernel/ir.h"
+#include "kernel/shared.h"
+
+/* What a form is made of. */
+typedef enum tk_cute_class {
+    TK_CUTE_NONE,   /* refused by name */
+    TK_CUTE_LAYOUT, /* operations of the cute dialect */
+    TK_CUTE_MLIR,   /* operations of other dialects */
+    TK_CUTE_PTX,    /* an instruction as text */
+    TK_CUTE_CLASSES
+} tk_cute_class;
+
+/* Of a view or layout: what its addresses are made of. */
+typedef struct tk_cute_view {
+    const char *base;   /* an LLVM pointer; NULL for a layout alone */
+    const char *layout; /* the layout's name */
+    const char *type;   /* and its type */
+} tk_cute_view;
+
+/* Where a line of the text comes from. */
+typedef struct tk_cute_place {
+    tk_kloc loc;
+    uint16_t code; /* TK_KOP_COUNT: no operation */
+} tk_cute_place;
+
+typedef struct tk_cute {
+    const tk_kernel *kernel;
+    bool lines; /* locations in the text */
+    tk_strbuf body;
+    TK_VEC(tk_cute_place) places; /* of each line of the body */
+    int depth;                    /* of regions */
+    uint32_t temps;
+    tk_arena arena;
+    const char **names;  /* by value id */
+    tk_cute_view *views; /* by value id */
+    int64_t *shared_at;  /* by value id */
+    tk_kshared_map shared;
+    const tk_kop *op; /* being written, NULL outside of the body */
+    tk_status status; /* the first error */
+} tk_cute;
+
+#define BY(name) void tk_cute_put_##name(tk_cute *x, const tk_kop *op);
+#define SAME(integer, floating)
+#define INTRINSIC(name)
+#define INLINE(text)
+#define REFUSE(why)
+#define TK_CUTE(op, class, how) how
+#include "target/cute/forms.def"
+#undef TK_CUTE
+#undef REFUSE
+#undef INLINE
+#undef INTRINSIC
+#undef SAME
+#undef BY
+
+/* What the form of an operation is made of. */
+tk_cute_class tk_cute_class_of(tk_kopcode code);
+
+/* ---- names and types ---- */
+
+/* "%x"; of a constant too. */
+const char *tk_cute_name(tk_cute *x, const tk_kvalue *value);
+static inline const char *tk_cute_operand(tk_cute *x, const tk_kop *op, int index) {
+    return tk_cute_name(x, op->operands[index]);
+}
+static inline const char *tk_cute_result(tk_cute *x, const tk_kop *op) {
+    return tk_cute_name(x, op->results[0]);
+}
+
+/* The value goes by another's name from now on. */
+void tk_cute_alias(tk_cute *x, const tk_kvalue *value, const char *name);
+
+/* A new name for the text's own use. */
+const char *tk_cute_temp(tk_cute *x);
+
+/* "f32", "vector<4xf32>", "!llvm.ptr<1>"; tf32 is f32, floats of 8 bits are i8. */
+const char *tk_cute_type(tk_cute *x, tk_ktype type);
+const char *tk_cute_scalar(tk_kscalar scalar);
+
+/* The LLVM address space of pointers. */
+int tk_cute_space(tk_kspace space);
+
+/* printf into the arena. */
+const char *tk_cute_text(tk_cute *x, const char *format, ...) TK_PRINTF(2, 3);
+
+/* An integer constant at this place: its name. */
+const char *tk_cute_constant(tk_cute *x, int64_t value, const char *type);
+
+/* ---- lines ---- */
+
+/* One line of the body. */
+void tk_cute_line(tk_cute *x, const char *format, ...) TK_PRINTF(2, 3);
+
+/* `temp = format`: gives the temporary's name. */
+const char *tk_cute_let(tk_cute *x, const char *format, ...) TK_PRINTF(2, 3);
+
+/* The same under a name that is given, or a new one for NULL. */
+const char *tk_cute_let_as(tk_cute *x, const char *name, const char *format, ...) TK_PRINTF(3, 4);
+
+/* Keeps the first error, with operation and line before the message. */
+void tk_cute_fail(tk_cute *x, const tk_kop *op, const char *format, ...) TK_PRINTF(3, 4);
+
+/* The operations of a block, one step further in. */
+void tk_cute_block(tk_cute *x, const tk_kblock *block);
+
+/* `names : types` of values, "" for none: " : f32, i32". */
+const char *tk_cute_list(tk_cute *x, uint32_t count, tk_kvalue *const *values);
+const char *tk_cute_types(tk_cute *x, uint32_t count, tk_kvalue *const *values);
+
+static inline bool tk_cute_is_float(tk_ktype type) {
+    return type.kind == TK_KT_NUMBER && type.scalar >= TK_K_F16 && type.scalar <= TK_K_F64;
+}
+
+/* A vector's element by number, and the value itself of a scalar. */
+const char *tk_cute_element(tk_cute *x, const tk_kvalue *value, int index);
+
+/* The result's name where it is one element, which may then be made under it; else NULL. */
+const char *tk_cute_own_name(tk_cute *x, const tk_kop *op);
+
+/* Elements as the value of an operation's result: from_elements for a vector. */
+void tk_cute_gather(tk_cute *x, const tk_kop *op, const char *const *elements);
+
+/* ---- the whole ---- */
+
+/* Where the lines of the text come from, by line number, the first at 0. */
+typedef struct tk_cute_places {
+    size_t count;
+    tk_cute_place *items;
+} tk_cute_places;
+void tk_cute_places_free(tk_cute_places *places);
+
+/* The kernel as a module of CuTe MLIR. `places` may be NULL. */
+tk_status tk_cute_print(const tk_kernel *kernel, bool lines, tk_strbuf *out,
+                        tk_cute_places *places);
+
+#endif

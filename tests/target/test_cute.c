@@ -1,0 +1,399 @@
+#define _GNU_SOURCE
+/* The CuTe target: golden text, refusals, the object and cubin readers on bytes that lie, the pool
+ * of workers with a worker that fails on demand, and, where NVIDIA's package is installed
+ * (TIKI_CUTE_PYTHON, set by `make test-cute`), the real compiler. */
+#include "support/kernel_files.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "target/artifact.h"
+#include "target/cubin.h"
+#include "target/cute/cute.h"
+#include "target/cute/object.h"
+#include "target/cute/worker.h"
+
+#define VIEWS "tests/target/cute/views.tk"
+
+/* ---- text ---- */
+
+static void assert_golden(const char *kernel_file, const char *golden_file) {
+    tk_kernel *kernel = parse_file(kernel_file);
+    tk_artifact *artifact;
+    char *golden = read_text_file(golden_file);
+    assert_ok(tk_kernel_build_cute(kernel, NULL, &artifact));
+    assert_string_equal(tk_artifact_text(artifact), golden);
+    assert_null(tk_artifact_binary(artifact, NULL));
+    tk_artifact_release(artifact);
+    tk_kernel_release(kernel);
+    free(golden);
+}
+
+/* `tiki kernel build FILE --target cute --emit mlir -o GOLDEN` writes them anew. */
+static void test_golden(void **state) {
+    (void)state;
+    assert_golden(kernel_files[0], "tests/target/text/vector_add.mlir");
+    assert_golden(kernel_files[1], "tests/target/text/row_sum.mlir");
+    assert_golden(kernel_files[2], "tests/target/text/flow.mlir");
+    assert_golden(kernel_files[3], "tests/target/text/ops.mlir");
+    assert_golden(VIEWS, "tests/target/text/views.mlir");
+}
+
+static void test_lines(void **state) {
+    (void)state;
+    tk_kernel *kernel = parse_file(kernel_files[0]);
+    tk_artifact *artifact;
+    tk_build how = {.lines = true};
+    assert_ok(tk_kernel_build_cute(kernel, &how, &artifact));
+    assert_non_null(
+        strstr(tk_artifact_text(artifact), "loc(\"examples/kernels/vector_add.tk\":16:1)"));
+    tk_artifact_release(artifact);
+    tk_kernel_release(kernel);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    char *text = around("%w = exp f32(1) : f32", 32);
+    tk_kernel *kernel = parse_text(text);
+    tk_artifact *artifact;
+    tk_build how = {.arch = "sm_70"};
+    assert_int_equal(tk_kernel_build_cute(kernel, &how, &artifact), TK_UNSUPPORTED);
+    assert_non_null(strstr(tk_error_message(), "sm_70"));
+    assert_int_equal(tk_kernel_build_cute(kernel, NULL, &artifact), TK_UNSUPPORTED);
+    assert_non_null(strstr(tk_error_message(), "test.tk:5: CuTe has no form of exp"));
+    tk_kernel_release(kernel);
+    free(text);
+    assert_int_equal(tk_kernel_build_cute(NULL, NULL, &artifact), TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_cute_version(NULL, 0), TK_INVALID_ARGUMENT);
+}
+
+/* How many operations have which form. An operation that is not counted here has no row. */
+static void test_forms(void **state) {
+    (void)state;
+    int counts[TK_CUTE_CLASSES] = {0};
+    for (int code = 0; code < TK_KOP_COUNT; code++) counts[tk_cute_class_of((tk_kopcode)code)]++;
+    print_message("of %d operations: %d by the cute dialect, %d by other dialects, %d as PTX, "
+                  "%d refused\n",
+                  TK_KOP_COUNT, counts[TK_CUTE_LAYOUT], counts[TK_CUTE_MLIR], counts[TK_CUTE_PTX],
+                  counts[TK_CUTE_NONE]);
+    assert_true(counts[TK_CUTE_LAYOUT] >= 8 && counts[TK_CUTE_MLIR] >= 75);
+    assert_int_equal(tk_cute_class_of(TK_KOP_tanh_approx), TK_CUTE_PTX);
+    assert_int_equal(tk_cute_class_of(TK_KOP_exp), TK_CUTE_NONE);
+}
+
+/* ---- bytes that lie ---- */
+
+static void put16(unsigned char *at, unsigned value) {
+    at[0] = (unsigned char)value;
+    at[1] = (unsigned char)(value >> 8);
+}
+static void put32(unsigned char *at, uint32_t value) {
+    put16(at, value & 0xffff);
+    put16(at + 2, value >> 16);
+}
+static void put64(unsigned char *at, uint64_t value) {
+    put32(at, (uint32_t)value);
+    put32(at + 4, (uint32_t)(value >> 32));
+}
+
+enum { CUBIN = 128, PAYLOAD = 88, FAT = 16 + PAYLOAD + CUBIN };
+
+static void make_cubin(unsigned char *at) {
+    static const unsigned char magic[] = {0x7f, 'E', 'L', 'F', 2, 1, 1, 0x33};
+    memset(at, 0, CUBIN);
+    memcpy(at, magic, sizeof magic);
+    put16(at + 18, 190);
+    put32(at + 48, 90);
+}
+
+static void make_fat(unsigned char *at) {
+    memset(at, 0, FAT);
+    put32(at, 0xba55ed50);
+    put16(at + 4, 1);
+    put16(at + 6, 16);
+    put64(at + 8, PAYLOAD + CUBIN);
+    put16(at + 16, 2);
+    put16(at + 18, 0x101);
+    put32(at + 20, PAYLOAD);
+    put64(at + 24, CUBIN);
+    make_cubin(at + 16 + PAYLOAD);
+}
+
+static tk_status find(const unsigned char *data, size_t bytes) {
+    const unsigned char *at = NULL;
+    size_t length = 0;
+    tk_status status = tk_cute_object_find(data, bytes, &at, &length);
+    if (status == TK_OK) {
+        assert_true(at >= data && at + length <= data + bytes);
+        assert_int_equal(length, CUBIN);
+    }
+    return status;
+}
+
+static void test_object(void **state) {
+    (void)state;
+    unsigned char fat[FAT];
+    make_fat(fat);
+    assert_ok(find(fat, sizeof fat));
+    assert_ok(find(fat + 16 + PAYLOAD, CUBIN));
+    assert_int_equal(find(fat, 10), TK_FORMAT_ERROR);
+    assert_int_equal(find(fat, sizeof fat - 1), TK_FORMAT_ERROR);
+    assert_int_equal(find((const unsigned char *)"what is this", 12), TK_UNSUPPORTED);
+    put32(fat + 32, 17); /* compressed to 17 bytes */
+    assert_int_equal(find(fat, sizeof fat), TK_UNSUPPORTED);
+    make_fat(fat);
+    put32(fat + 20, 4000000000u); /* the payload far away */
+    assert_int_equal(find(fat, sizeof fat), TK_FORMAT_ERROR);
+    make_fat(fat);
+    put64(fat + 24, UINT64_MAX); /* and without an end */
+    assert_int_equal(find(fat, sizeof fat), TK_FORMAT_ERROR);
+    make_fat(fat);
+    put16(fat + 16, 1); /* an entry of PTX, and no other */
+    assert_int_equal(find(fat, sizeof fat), TK_UNSUPPORTED);
+    make_fat(fat);
+    fat[16 + PAYLOAD] = 0; /* no ELF inside */
+    assert_int_equal(find(fat, sizeof fat), TK_UNSUPPORTED);
+}
+
+/* A cubin of ptxas passes for its own kernel and architecture only. */
+static void test_cubin(void **state) {
+    (void)state;
+    tk_kernel *kernel = parse_file(kernel_files[0]), *other = parse_file(kernel_files[1]);
+    tk_artifact *artifact = NULL;
+    tk_build how = {.emit = TK_EMIT_BINARY};
+    size_t bytes;
+    tk_status status = tk_kernel_build_ptx(kernel, &how, &artifact);
+    if (status == TK_UNSUPPORTED) {
+        print_message("skipped: %s\n", tk_error_message());
+        tk_kernel_release(kernel);
+        tk_kernel_release(other);
+        skip();
+    }
+    assert_ok(status);
+    const unsigned char *binary = tk_artifact_binary(artifact, &bytes);
+    assert_ok(tk_cubin_check(binary, bytes, kernel, "sm_90a"));
+    assert_int_equal(tk_cubin_check(binary, bytes, kernel, "sm_80"), TK_INTERNAL);
+    assert_int_equal(tk_cubin_check(binary, bytes, other, "sm_90a"), TK_NOT_FOUND);
+    assert_int_equal(tk_cubin_check(binary, 63, kernel, "sm_90a"), TK_FORMAT_ERROR);
+    for (size_t cut = 64; cut < bytes / 2; cut += 61)
+        assert_true(tk_cubin_check(binary, cut, kernel, "sm_90a") != TK_OK);
+    char *text = read_text_file(kernel_files[0]), *wide = strstr(text, "%n: i32)");
+    wide[5] = '1', wide[6] = '6';
+    tk_kernel *narrow = NULL;
+    if (tk_kernel_parse(text, "narrow", &narrow) == TK_OK) {
+        assert_int_equal(tk_cubin_check(binary, bytes, narrow, "sm_90a"), TK_INTERNAL);
+        assert_non_null(strstr(tk_error_message(), "parameter n"));
+    }
+    free(text);
+    tk_kernel_release(narrow);
+    tk_artifact_release(artifact);
+    tk_kernel_release(kernel);
+    tk_kernel_release(other);
+}
+
+/* ---- workers ---- */
+
+#define FAKE "tests/target/cute/fake_python.sh"
+
+static tk_status compile_with(const char *mode, int limit_ms, tk_cute_answer *out) {
+    tk_cute_job job = {
+        .arch = "sm_90a", .options = "", .text = "text", .text_bytes = 4, .limit_ms = limit_ms};
+    setenv("TIKI_CUTE_PYTHON", FAKE, 1);
+    setenv("TIKI_FAKE_WORKER", mode, 1);
+    return tk_cute_compile(&job, out);
+}
+
+/* Each in a process of its own: a pool begins empty. */
+static void in_child(void (*body)(void)) {
+    pid_t child = fork();
+    if (child == 0) {
+        body();
+        _exit(0);
+    }
+    int state;
+    assert_int_equal(waitpid(child, &state, 0), child);
+    assert_true(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+}
+
+#define REQUIRE(condition)                                                                         \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #condition, tk_error_message());       \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static void no_package(void) {
+    tk_cute_answer answer;
+    tk_cute_job job = {.arch = "sm_90a", .options = "", .text = "", .text_bytes = 0};
+    setenv("TIKI_CUTE_PYTHON", "/nowhere/python", 1);
+    REQUIRE(tk_cute_compile(&job, &answer) == TK_UNSUPPORTED);
+    REQUIRE(strstr(tk_error_message(), "pip install nvidia-cutlass-dsl"));
+    setenv("TIKI_CUTE_PYTHON", "/bin/false", 1);
+    REQUIRE(tk_cute_compile(&job, &answer) == TK_UNSUPPORTED);
+    REQUIRE(tk_cute_worker_count() == 0);
+}
+
+static void dies(void) {
+    tk_cute_answer answer;
+    REQUIRE(compile_with("die", 0, &answer) == TK_INTERNAL);
+    REQUIRE(strstr(tk_error_message(), "died while it compiled, twice"));
+    REQUIRE(tk_cute_worker_count() == 0);
+}
+
+static void dies_once(void) {
+    tk_cute_answer answer;
+    char mark[512];
+    snprintf(mark, sizeof mark, "%s/cute-once-%d", getenv("TMPDIR"), (int)getpid());
+    setenv("TIKI_FAKE_MARK", mark, 1);
+    REQUIRE(compile_with("once", 0, &answer) == TK_OK && !answer.refused);
+    REQUIRE(answer.object_bytes == 9 && !memcmp(answer.object, "no object", 9));
+    tk_cute_answer_free(&answer);
+    unlink(mark);
+    REQUIRE(tk_cute_worker_count() == 1);
+}
+
+static void hangs(void) {
+    tk_cute_answer answer;
+    REQUIRE(compile_with("hang", 1500, &answer) == TK_INTERRUPTED);
+    REQUIRE(compile_with("mute", 1500, &answer) == TK_INTERRUPTED);
+    REQUIRE(tk_cute_worker_count() == 0);
+}
+
+static void talks_nonsense(void) {
+    tk_cute_answer answer;
+    REQUIRE(compile_with("garbage", 0, &answer) == TK_INTERNAL);
+    REQUIRE(compile_with("short", 0, &answer) == TK_INTERNAL);
+    REQUIRE(tk_cute_worker_count() == 0);
+}
+
+/* The message is about line 8 of the text, which is line 15 of the kernel. */
+static void refuses(void) {
+    tk_kernel *kernel = parse_file(kernel_files[0]);
+    tk_artifact *artifact;
+    tk_build how = {.emit = TK_EMIT_BINARY};
+    setenv("TIKI_CUTE_PYTHON", FAKE, 1);
+    setenv("TIKI_FAKE_WORKER", "refuse", 1);
+    REQUIRE(tk_kernel_build_cute(kernel, &how, &artifact) == TK_INTERNAL);
+    REQUIRE(strstr(tk_error_message(), "examples/kernels/vector_add.tk:14: the CuTe compiler "
+                                       "refuses thread_index in kernel vector_add"));
+    REQUIRE(tk_cute_worker_count() == 1);
+    tk_kernel_release(kernel);
+}
+
+static void test_faults(void **state) {
+    (void)state;
+    in_child(no_package);
+    in_child(dies);
+    in_child(dies_once);
+    in_child(hangs);
+    in_child(talks_nonsense);
+    in_child(refuses);
+}
+
+static void *compile_some(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 12; i++) {
+        tk_cute_answer answer;
+        REQUIRE(compile_with("count", 0, &answer) == TK_OK);
+        tk_cute_answer_free(&answer);
+    }
+    return NULL;
+}
+
+/* 16 threads, 192 compilations, at most TK_CUTE_MOST_WORKERS processes; a child starts its own. */
+static void many_threads(void) {
+    pthread_t threads[16];
+    char mark[512];
+    snprintf(mark, sizeof mark, "%s/cute-count-%d", getenv("TMPDIR"), (int)getpid());
+    setenv("TIKI_FAKE_MARK", mark, 1);
+    setenv("TIKI_CUTE_PYTHON", FAKE, 1);
+    setenv("TIKI_FAKE_WORKER", "count", 1);
+    for (int i = 0; i < 16; i++) REQUIRE(!pthread_create(&threads[i], NULL, compile_some, NULL));
+    for (int i = 0; i < 16; i++) pthread_join(threads[i], NULL);
+    int count = tk_cute_worker_count();
+    REQUIRE(count >= 1 && count <= TK_CUTE_MOST_WORKERS);
+    pid_t child = fork();
+    if (child == 0) {
+        REQUIRE(tk_cute_worker_count() == 0);
+        compile_some(NULL);
+        REQUIRE(tk_cute_worker_count() == 1);
+        _exit(0);
+    }
+    int state;
+    REQUIRE(waitpid(child, &state, 0) == child && WIFEXITED(state) && !WEXITSTATUS(state));
+    compile_some(NULL);
+    unlink(mark);
+}
+
+static void test_many_threads(void **state) {
+    (void)state;
+    in_child(many_threads);
+}
+
+/* ---- the real compiler ---- */
+
+static void assert_compiles(const char *file, const char *arch) {
+    tk_kernel *kernel = parse_file(file);
+    tk_artifact *artifact = NULL;
+    tk_build how = {.arch = arch, .emit = TK_EMIT_BINARY, .stages = true, .lines = true};
+    size_t bytes;
+    assert_ok(tk_kernel_build_cute(kernel, &how, &artifact));
+    assert_non_null(tk_artifact_binary(artifact, &bytes));
+    assert_ok(tk_cubin_check(tk_artifact_binary(artifact, NULL), bytes, kernel, arch));
+    assert_non_null(strstr(tk_artifact_stage(artifact, TK_STAGE_PTX), ".visible .entry"));
+    assert_non_null(strstr(tk_artifact_stage(artifact, TK_STAGE_LOWERED), "kernels_binary"));
+    tk_artifact_release(artifact);
+    tk_kernel_release(kernel);
+}
+
+static void test_compiler(void **state) {
+    (void)state;
+    char version[64];
+    const char *python = getenv("TIKI_CUTE_PYTHON");
+    if (!python || !strcmp(python, FAKE) || tk_cute_version(version, sizeof version) != TK_OK) {
+        print_message("skipped: no nvidia-cutlass-dsl; `make test-cute` installs it\n");
+        skip();
+    }
+    print_message("nvidia-cutlass-dsl %s\n", version);
+    for (size_t i = 0; i < KERNEL_FILES; i++) assert_compiles(kernel_files[i], "sm_90a");
+    assert_compiles(kernel_files[0], "sm_80");
+    assert_compiles(VIEWS, "sm_90a");
+}
+
+/* mul and add stay apart, and exclusive or shows the swizzle. */
+static void test_real_text(void **state) {
+    (void)state;
+    char version[64];
+    const char *python = getenv("TIKI_CUTE_PYTHON");
+    if (!python || tk_cute_version(version, sizeof version) != TK_OK) skip();
+    char *text = around("%a = load %x : f32\n%b = mul %a, %a : f32\n%c = add %b, %a : f32\n"
+                        "store %y, %c",
+                        32);
+    tk_kernel *kernel = parse_text(text), *views = parse_file(VIEWS);
+    tk_artifact *artifact;
+    tk_build how = {.emit = TK_EMIT_BINARY, .stages = true};
+    assert_ok(tk_kernel_build_cute(kernel, &how, &artifact));
+    assert_non_null(strstr(tk_artifact_stage(artifact, TK_STAGE_PTX), "mul.rn.f32"));
+    assert_null(strstr(tk_artifact_stage(artifact, TK_STAGE_PTX), "fma"));
+    tk_artifact_release(artifact);
+    assert_ok(tk_kernel_build_cute(views, &how, &artifact));
+    assert_non_null(strstr(tk_artifact_stage(artifact, TK_STAGE_PTX), "xor.b32"));
+    tk_artifact_release(artifact);
+    tk_kernel_release(kernel);
+    tk_kernel_release(views);
+    free(text);
+}
+
+int main(void) {
+    /* The tests that need the real compiler come first: the others say that there is another. */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_compiler), cmocka_unit_test(test_real_text),
+        cmocka_unit_test(test_golden),   cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_object),   cmocka_unit_test(test_cubin),
+        cmocka_unit_test(test_faults),   cmocka_unit_test(test_many_threads)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
