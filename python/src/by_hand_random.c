@@ -100,11 +100,15 @@ tk_array tkpy_categorical(tkpy_call *call, tk_array logits, int64_t axis, tk_sha
         return TK_NO_ARRAY;
     }
     int64_t at = shape.count + 1 + from_end;
+    int64_t classes = tk_array_dim(logits, (int)axis), count = 1;
+    for (int64_t i = 0; i < shape.count; i++) count *= shape.items[i];
+    if (classes > 0 && tk_array_size(logits) == classes) {
+        tk_array row = tk_reshape(logits, TK_SHAPE(classes));
+        return tk_reshape(tk_random_categorical(row, -1, count, key), shape);
+    }
     tk_shape noise = {.count = shape.count + 1};
     for (int64_t i = 0; i < noise.count; i++)
-        noise.items[i] = i < at    ? shape.items[i]
-                         : i == at ? tk_array_dim(logits, (int)axis)
-                                   : shape.items[i - 1];
+        noise.items[i] = i < at ? shape.items[i] : i == at ? classes : shape.items[i - 1];
     tk_array gumbel = tk_random_gumbel(call->context, noise, TK_FLOAT32, key);
     return tk_argmax(tk_add(logits, gumbel), TK_AXES(from_end), false);
 }

@@ -208,6 +208,24 @@ tk_node *tkb_random_randint(tk_builder *b, int64_t low, int64_t high, tk_shape s
     return tkb_astype(b, tkb_minimum(b, drawn, tkb_const_int(b, wide, high - 1)), dtype);
 }
 
+/* Positions of one distribution, by where a uniform share of the whole falls among the running sums
+ * of its weights: MLX draws them so when there is one row only, which takes a number a sample and
+ * not one a class. A position of probability 0 is passed over, the last ones too. */
+static tk_node *by_running_sums(tk_builder *b, tk_node *logits, tk_shape shape, tk_node *key) {
+    tk_node *row = tkb_astype(b, tkb_reshape(b, logits, TK_SHAPE(1, -1)), TK_FLOAT32);
+    tk_node *weights = tkb_exp(b, tkb_subtract(b, row, tkb_max(b, row, TK_AXES(-1), true)));
+    tk_node *sums = tkb_cumsum(b, weights, 1, false, true);
+    tk_node *whole = tkb_max(b, sums, TK_AXES(-1), true);
+    tk_shape column = TK_SHAPE(shape.items[shape.count - 1], 1);
+    tk_node *drawn = uniform(b, key, column, TK_FLOAT32, 0, 1);
+    tk_node *passed = tkb_greater_equal(b, tkb_multiply(b, drawn, whole), sums);
+    tk_node *places = tkb_arange(b, 0, (double)logits->size, 1, TK_UINT32);
+    tk_node *can_be = tkb_greater(b, row, tkb_const(b, TK_FLOAT32, -INFINITY));
+    tk_node *last = tkb_max(b, tkb_multiply(b, places, can_be), TK_ALL_AXES, false);
+    tk_node *count = tkb_astype(b, tkb_sum(b, passed, TK_AXES(-1), false), TK_UINT32);
+    return tkb_reshape(b, tkb_minimum(b, count, last), shape);
+}
+
 tk_node *tkb_random_categorical(tk_builder *b, tk_node *logits, int64_t axis, int64_t num_samples,
                                 tk_node *key) {
     TKB_TRY(b, check_key("random_categorical", key));
@@ -216,6 +234,11 @@ tk_node *tkb_random_categorical(tk_builder *b, tk_node *logits, int64_t axis, in
     TKB_TRY(b, tk_axis_normalize("random_categorical", axis, logits->rank, &at));
     logits = tkb_strong(b, logits);
     tk_shape shape = tk_node_shape(logits);
+    if (num_samples >= 0 && logits->size > 0 && logits->size == shape.items[at]) {
+        for (int i = 0; i < shape.count; i++) shape.items[i] = 1;
+        shape.items[shape.count - 1] = num_samples;
+        return by_running_sums(b, logits, shape, key);
+    }
     if (num_samples >= 0) {
         logits = tkb_expand_dims(b, logits, TK_AXES(-1));
         if (tk_node_is_error(logits)) return logits;
