@@ -166,6 +166,7 @@ tk_array tkpy_uniform(tkpy_call *call, PyObject *low, PyObject *high, tk_shape s
                       tk_dtype dtype, tk_array key);
 tk_array tkpy_randint(tkpy_call *call, PyObject *low, PyObject *high, tk_shape shape,
                       tk_dtype dtype, tk_array key);
+tk_array tkpy_fast_cross_entropy(tk_array logits, tk_array targets);
 tk_array tkpy_categorical(tkpy_call *call, tk_array logits, int64_t axis, tk_shape shape,
                           int64_t num_samples, tk_array key);
 tk_array tkpy_permutation(tkpy_call *call, PyObject *x, int64_t axis, tk_array key);

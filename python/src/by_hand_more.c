@@ -110,3 +110,10 @@ tk_array tkpy_bartlett(tkpy_call *call, int64_t count) {
     tk_array one = tk_scalar(call->context, 1);
     return tk_subtract(one, tk_abs(tk_subtract(place, one)));
 }
+
+/* In float32 from half types, as MLX's. */
+tk_array tkpy_fast_cross_entropy(tk_array logits, tk_array targets) {
+    tk_dtype dtype = tk_array_dtype(logits);
+    bool half = dtype == TK_FLOAT16 || dtype == TK_BFLOAT16;
+    return tk_cross_entropy(half ? tk_astype(logits, TK_FLOAT32) : logits, targets);
+}

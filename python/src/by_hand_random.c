@@ -102,7 +102,7 @@ tk_array tkpy_categorical(tkpy_call *call, tk_array logits, int64_t axis, tk_sha
     int64_t at = shape.count + 1 + from_end;
     int64_t classes = tk_array_dim(logits, (int)axis), count = 1;
     for (int64_t i = 0; i < shape.count; i++) count *= shape.items[i];
-    if (classes > 0 && tk_array_size(logits) == classes) {
+    if (classes > 0 && tk_array_size(logits) == classes && shape.count > 0) {
         tk_array row = tk_reshape(logits, TK_SHAPE(classes));
         return tk_reshape(tk_random_categorical(row, -1, count, key), shape);
     }

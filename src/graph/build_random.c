@@ -234,9 +234,11 @@ tk_node *tkb_random_categorical(tk_builder *b, tk_node *logits, int64_t axis, in
     TKB_TRY(b, tk_axis_normalize("random_categorical", axis, logits->rank, &at));
     logits = tkb_strong(b, logits);
     tk_shape shape = tk_node_shape(logits);
-    if (num_samples >= 0 && logits->size > 0 && logits->size == shape.items[at]) {
+    if (logits->size > 0 && logits->size == shape.items[at] &&
+        (num_samples >= 0 || logits->rank > 1)) {
         for (int i = 0; i < shape.count; i++) shape.items[i] = 1;
-        shape.items[shape.count - 1] = num_samples;
+        if (num_samples < 0) shape.count--;
+        if (num_samples >= 0) shape.items[shape.count - 1] = num_samples;
         return by_running_sums(b, logits, shape, key);
     }
     if (num_samples >= 0) {

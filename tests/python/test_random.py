@@ -30,6 +30,7 @@ m.random.categorical(m.zeros((3, 4)), axis=0) | m.random.categorical(m.zeros((3,
 m.random.randint(m.array([0, 10]), m.array([10, 20]), (3, 2)) | m.random.categorical(m.zeros((4,)), num_samples=50)
 m.random.categorical(m.arange(4.0).reshape(1, 4), num_samples=50) | m.random.categorical(m.arange(6.0), shape=(5, 8))
 m.random.categorical(m.arange(4.0).reshape(4, 1), axis=0, num_samples=50) | m.random.categorical(m.arange(4.0)) | m.random.categorical(m.arange(4.0), num_samples=0)
+m.random.categorical(m.arange(4.0).reshape(1, 4)) | m.random.categorical(m.arange(4.0), shape=()) | m.random.categorical(m.arange(4.0).reshape(1, 1, 4), axis=2)
 """.strip().splitlines()
 
 
