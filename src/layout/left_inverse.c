@@ -469,18 +469,30 @@ static tk_status search_chains(search *s, int64_t first, bool guessing, bool neg
     return TK_OK;
 }
 
-/* Strides and their common divisors above 1, increasing. */
+/* Keeps the guesses increasing and different. */
+static void put_guess(search *s, int64_t value) {
+    int at = 0;
+    while (at < s->guesses && s->guess[at] < value) at++;
+    if (value < 2 || s->guesses == MAX_GUESSES || (at < s->guesses && s->guess[at] == value))
+        return;
+    memmove(s->guess + at + 1, s->guess + at, (size_t)(s->guesses - at) * sizeof *s->guess);
+    s->guess[at] = value;
+    s->guesses++;
+}
+
+/* Strides, their common divisors, and what one leaves of another, as often as there is room: where
+ * each stride is some moduli together, these are the moduli alone. */
 static void collect_guesses(search *s) {
-    for (int i = 0; i < s->leaves; i++) {
-        for (int j = i; j < s->leaves && s->guesses < MAX_GUESSES; j++) {
-            int64_t value = tk_gcd(s->leaf[i].leaf.stride.value, s->leaf[j].leaf.stride.value);
-            int at = 0;
-            while (at < s->guesses && s->guess[at] < value) at++;
-            if (value < 2 || (at < s->guesses && s->guess[at] == value)) continue;
-            memmove(s->guess + at + 1, s->guess + at, (size_t)(s->guesses - at) * sizeof *s->guess);
-            s->guess[at] = value;
-            s->guesses++;
-        }
+    for (int i = 0; i < s->leaves; i++)
+        for (int j = i; j < s->leaves; j++)
+            put_guess(s, tk_gcd(s->leaf[i].leaf.stride.value, s->leaf[j].leaf.stride.value));
+    for (int before = 0; before < s->guesses;) {
+        int64_t known[MAX_GUESSES];
+        before = s->guesses;
+        memcpy(known, s->guess, (size_t)before * sizeof *known);
+        for (int i = 0; i < before; i++)
+            for (int j = 0; j < before; j++) put_guess(s, known[i] % known[j]);
+        if (s->guesses == before) return;
     }
 }
 
