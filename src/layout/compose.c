@@ -91,7 +91,7 @@ static tk_status take_open(tk_term n, tk_term s, tk_term extent, tk_term *out) {
 }
 
 static tk_status split_open(tk_digits *digits, tk_term n, tk_term s, tk_pieces *pieces) {
-    int last = digits->count - 1;
+    int last = digits->count - 1, first = pieces->total;
     tk_term stride, t;
     for (int i = 0; i < last && !tk_term_is(n, 1); i++) {
         tk_term extent = digits->leaf[i].shape;
@@ -106,13 +106,13 @@ static tk_status split_open(tk_digits *digits, tk_term n, tk_term s, tk_pieces *
         TK_TRY(take_open(n, s, extent, &t));
         TK_TRY(claim_digit(digits, i, t, s));
         TK_TRY(tk_term_mul(s, digits->leaf[i].stride, &stride));
-        TK_TRY(tk_pieces_put(pieces, t, stride));
+        TK_TRY(tk_pieces_merge(pieces, first, t, stride));
         n = tk_term_same(n, t) ? tk_term_int(1) : tk_term_ceil_div(n, t);
         s = tk_term_int(1);
     }
     if (tk_term_is(n, 1)) return TK_OK;
     TK_TRY(tk_term_mul(s, digits->leaf[last].stride, &stride));
-    return tk_pieces_put(pieces, n, stride);
+    return tk_pieces_merge(pieces, first, n, stride);
 }
 
 /* -- One group of leaves -- */

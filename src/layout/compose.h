@@ -4,6 +4,7 @@
 #ifndef LAYOUT_COMPOSE_H
 #define LAYOUT_COMPOSE_H
 
+#include "base/alloc.h"
 #include "layout/tree.h"
 
 /* The left operand, coalesced: the digits that an index is written in. The last one is unbounded.
@@ -31,6 +32,22 @@ static inline tk_status tk_pieces_put(tk_pieces *pieces, tk_term shape, tk_term 
     pieces->leaf[pieces->total].shape = shape;
     pieces->leaf[pieces->total++].stride = stride;
     return TK_OK;
+}
+
+/* The same for a piece of a leaf whose pieces begin at `first`: merged into the one before if it
+ * certainly continues it. Between coalesced static digits it never does. */
+static inline tk_status tk_pieces_merge(tk_pieces *pieces, int first, tk_term shape,
+                                        tk_term stride) {
+    tk_leaf *last = &pieces->leaf[pieces->total - 1];
+    int64_t next, extent;
+    if (pieces->total > first && last->stride.basis == stride.basis &&
+        (last->shape.kind | last->stride.kind | shape.kind | stride.kind) == TK_TERM_STATIC &&
+        !tk_mul_overflow_i64(last->shape.value, last->stride.value, &next) &&
+        next == stride.value && !tk_mul_overflow_i64(last->shape.value, shape.value, &extent)) {
+        last->shape.value = extent;
+        return TK_OK;
+    }
+    return tk_pieces_put(pieces, shape, stride);
 }
 
 /* The whole composition when all numbers are plain and the rule applies; else false, and `out` must

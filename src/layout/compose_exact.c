@@ -161,22 +161,11 @@ static bool add_reach(const problem *p, int64_t w, int64_t t, int64_t *reach) {
     return fits;
 }
 
-/* A piece, merged into the one before if it continues it. */
 static tk_status put_piece(problem *p, int leaf, int64_t t, tk_term stride) {
     tk_pieces *pieces = p->pieces;
-    int64_t next;
-    if (pieces->count[leaf]) {
-        tk_leaf *last = &pieces->leaf[pieces->total - 1];
-        if (last->stride.basis == stride.basis && stride.kind == TK_TERM_STATIC &&
-            last->stride.kind == TK_TERM_STATIC &&
-            !tk_mul_overflow_i64(last->shape.value, last->stride.value, &next) &&
-            next == stride.value) {
-            last->shape.value *= t;
-            return TK_OK;
-        }
-    }
-    pieces->count[leaf]++;
-    return tk_pieces_put(pieces, tk_term_int(t), stride);
+    TK_TRY(tk_pieces_merge(pieces, pieces->first[leaf], tk_term_int(t), stride));
+    pieces->count[leaf] = (uint8_t)(pieces->total - pieces->first[leaf]);
+    return TK_OK;
 }
 
 static void restart_pieces(problem *p) {
