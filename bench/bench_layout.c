@@ -1,8 +1,9 @@
 /* Speed of the layout algebra: nanoseconds an operation, one line each.
  *
  * The operands rotate among a few, so that no branch is learnt by heart, and each result feeds a
- * checksum that is printed, so that nothing is optimised away. Best of five rounds. With the
- * argument `operands` it prints them, for bench_layout_pycute.py. */
+ * checksum that is printed, so that nothing is optimised away. Best of many short rounds: one that
+ * nothing else disturbs is among them. With the argument `operands` it prints the operands instead,
+ * for bench_layout_pycute.py. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "tiki/layout.h"
 
 #define VARIANTS 4
-#define ROUNDS 5
+#define ROUNDS 60
 
 static int64_t checksum;
 
@@ -140,7 +141,7 @@ static void run_print(int64_t count) {
 }
 
 static void measure(const char *name, body *run, double limit) {
-    int64_t count = 1 << 16;
+    int64_t count = 1 << 14;
     double best = 1e30;
     run(count);
     for (int round = 0; round < ROUNDS; round++) {
