@@ -14,7 +14,7 @@
 #include "tiki/layout.h"
 
 #define VARIANTS 4
-#define ROUNDS 60
+#define ROUNDS 400
 
 static int64_t checksum;
 
@@ -122,10 +122,10 @@ static void run_at_leaves(int64_t count) {
 }
 
 static void run_offsets(int64_t count) {
-    static int64_t out[4096];
-    for (int64_t i = 0; i < count; i += 4096) {
-        if (tk_layout_offsets(&left[i / 4096 % VARIANTS], 0, 4096, out) != TK_OK) abort();
-        checksum += out[4095];
+    static int64_t out[512];
+    for (int64_t i = 0; i < count; i += 512) {
+        if (tk_layout_offsets(&left[i / 512 % VARIANTS], 0, 512, out) != TK_OK) abort();
+        checksum += out[511];
     }
 }
 
@@ -141,7 +141,7 @@ static void run_print(int64_t count) {
 }
 
 static void measure(const char *name, body *run, double limit) {
-    int64_t count = 1 << 14;
+    int64_t count = 1 << 11;
     double best = 1e30;
     run(count);
     for (int round = 0; round < ROUNDS; round++) {

@@ -13,8 +13,8 @@ typedef tk_status make_pair(const tk_layout *a, const tk_layout *b, tk_layout *o
 static tk_status pair_up(const tk_layout *first, const tk_layout *second, tk_layout *out) {
     tk_layout_clear(out);
     tk_put_node(out, 2);
-    tk_put_part(out, tk_part_of(first));
-    tk_put_part(out, tk_part_of(second));
+    tk_put_layout(out, first);
+    tk_put_layout(out, second);
     return tk_layout_finish(out);
 }
 
@@ -34,16 +34,25 @@ static tk_status divide_pair(const tk_layout *a, const tk_layout *b, tk_layout *
     return tk_layout_composition(&whole, &both, out);
 }
 
+/* Coordinates that move: the size without strides of 0. */
+static tk_status moving_size(const tk_layout *a, int64_t *out) {
+    *out = 1;
+    for (int i = 0; i < a->leaf_count; i++)
+        if (a->leaf[i].stride.value && tk_mul_overflow_i64(*out, a->leaf[i].shape.value, out))
+            return tk_fail(TK_OVERFLOW, "the size of the block leaves the range of 64 bits");
+    return TK_OK;
+}
+
 /* The cotarget counts only what moves of A, so that strides of 0 do not take it past 2^63; the
  * complement's last leaf is unbounded in the composition, and the result is the same. */
 static tk_status product_pair(const tk_layout *a, const tk_layout *b, tk_layout *out) {
-    tk_term size, reach, target;
-    tk_layout moving, gaps, repeats;
+    tk_term reach, target;
+    int64_t size;
+    tk_layout gaps, repeats;
     if (!tk_layout_is_static(a)) return tk_fail(TK_UNSUPPORTED, "a product needs a static block");
-    TK_TRY(tk_layout_filter(a, &moving));
-    TK_TRY(tk_layout_size(&moving, &size));
+    TK_TRY(moving_size(a, &size));
     TK_TRY(tk_layout_cosize(b, &reach));
-    TK_TRY(tk_term_mul(size, reach, &target));
+    TK_TRY(tk_term_mul(tk_term_int(size), reach, &target));
     TK_TRY(tk_layout_complement(a, target, &gaps));
     TK_TRY(tk_layout_composition(&gaps, b, &repeats));
     return pair_up(a, &repeats, out);
@@ -60,7 +69,7 @@ static tk_status put_pair(make_pair *make, tk_part a, tk_part b, tk_layout *out)
     tk_layout_from_part(a, &left);
     tk_layout_from_part(b, &right);
     TK_TRY(make(&left, &right, &pair));
-    tk_put_part(out, tk_part_of(&pair));
+    tk_put_layout(out, &pair);
     return TK_OK;
 }
 
@@ -87,37 +96,40 @@ static tk_status put_logical(make_pair *make, tk_part a, tk_part b, tk_layout *o
     return TK_OK;
 }
 
-/* The zipped form: ((tiles), (rests, untouched modes)). */
-static tk_status zip_pairs(make_pair *make, tk_part a, tk_part b, tk_layout *out) {
-    if (!tk_node_is_list(*b.node) && *b.node != TK_NODE_ANY) return put_pair(make, a, b, out);
-    tk_layout tiles, rests, pair;
-    if (*b.node == TK_NODE_ANY) {
-        tk_put_node(out, 2);
-        tk_put_unit(out);
-        tk_put_part(out, a);
-        return TK_OK;
-    }
+static tk_status zip_pairs(make_pair *make, tk_part a, tk_part b, tk_layout *out);
+
+/* The zipped form of a list: tiles go to `out` at once, rests wait. */
+static tk_status zip_modes(make_pair *make, tk_part a, tk_part b, tk_layout *out) {
+    tk_layout rests, pair;
     TK_TRY(check_rank(a, b));
     int modes = tk_node_children(*b.node), rank = tk_part_rank(a);
-    tk_layout_clear(&tiles);
     tk_layout_clear(&rests);
-    tk_put_node(&tiles, (uint8_t)modes);
     tk_put_node(&rests, (uint8_t)rank);
+    tk_put_node(out, 2);
+    tk_put_node(out, (uint8_t)modes);
     b = tk_part_first(b);
     for (int i = 0; i < modes; i++, b = tk_part_next(b)) {
         tk_layout_clear(&pair);
         tk_status status = zip_pairs(make, tk_part_mode(a, i), b, &pair);
         if (status != TK_OK) return tk_fail_within(status, "mode %d", i);
-        TK_TRY(tk_layout_finish(&pair));
-        tk_put_part(&tiles, tk_part_mode(tk_part_of(&pair), 0));
-        tk_put_part(&rests, tk_part_mode(tk_part_of(&pair), 1));
+        TK_TRY(tk_layout_fits(&pair));
+        tk_part tile = tk_part_mode(tk_part_of(&pair), 0);
+        tk_put_part(out, tile);
+        tk_put_part(&rests, tk_part_next(tile));
     }
     for (int i = modes; i < rank; i++) tk_put_part(&rests, tk_part_mode(a, i));
-    TK_TRY(tk_layout_finish(&tiles));
-    TK_TRY(tk_layout_finish(&rests));
+    TK_TRY(tk_layout_fits(&rests));
+    tk_put_layout(out, &rests);
+    return TK_OK;
+}
+
+/* The zipped form: ((tiles), (rests, untouched modes)). */
+static tk_status zip_pairs(make_pair *make, tk_part a, tk_part b, tk_layout *out) {
+    if (tk_node_is_list(*b.node)) return zip_modes(make, a, b, out);
+    if (*b.node != TK_NODE_ANY) return put_pair(make, a, b, out);
     tk_put_node(out, 2);
-    tk_put_part(out, tk_part_of(&tiles));
-    tk_put_part(out, tk_part_of(&rests));
+    tk_put_unit(out);
+    tk_put_part(out, a);
     return TK_OK;
 }
 

@@ -21,9 +21,7 @@ int tk_tree_depth(const uint8_t *node) {
     return deepest;
 }
 
-void tk_put_part(tk_layout *out, tk_part part) {
-    int nodes, leaves;
-    tk_tree_measure(part.node, &nodes, &leaves);
+static void put_run(tk_layout *out, tk_part part, int nodes, int leaves) {
     if (out->node_count + nodes > TK_LAYOUT_MAX_NODES ||
         out->leaf_count + leaves > TK_LAYOUT_MAX_LEAVES) {
         out->node_count = out->leaf_count = UINT8_MAX;
@@ -33,6 +31,16 @@ void tk_put_part(tk_layout *out, tk_part part) {
     memcpy(out->leaf + out->leaf_count, part.leaf, (size_t)leaves * sizeof(tk_leaf));
     out->node_count = (uint8_t)(out->node_count + nodes);
     out->leaf_count = (uint8_t)(out->leaf_count + leaves);
+}
+
+void tk_put_part(tk_layout *out, tk_part part) {
+    int nodes, leaves;
+    tk_tree_measure(part.node, &nodes, &leaves);
+    put_run(out, part, nodes, leaves);
+}
+
+void tk_put_layout(tk_layout *out, const tk_layout *layout) {
+    put_run(out, tk_part_of(layout), layout->node_count, layout->leaf_count);
 }
 
 int tk_put_modes(tk_layout *out, tk_part part) {

@@ -108,9 +108,18 @@ static inline void tk_put_close(tk_layout *out, int at, int modes) {
 void tk_put_part(tk_layout *out, tk_part part);
 int tk_put_modes(tk_layout *out, tk_part part);
 
+/* A whole layout as a mode, without a walk through its tree. */
+void tk_put_layout(tk_layout *out, const tk_layout *layout);
+
 /* Checks what every layout promises: it fits, extents are at least 1, size and span are below 2^63.
  */
 tk_status tk_layout_finish(tk_layout *out);
+
+/* Only that it fits, for what becomes part of something that is checked. */
+static inline tk_status tk_layout_fits(tk_layout *out) {
+    bool full = out->node_count > TK_LAYOUT_MAX_NODES || out->leaf_count > TK_LAYOUT_MAX_LEAVES;
+    return full ? tk_layout_finish(out) : TK_OK;
+}
 
 /* The tuple side of the same. */
 static inline void tk_tuple_clear(tk_tuple *out) { memset(out, 0, offsetof(tk_tuple, node)); }
