@@ -26,7 +26,7 @@ ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) --no-tests=
 # What a Python test finds: the command, and the folder of the build.
 pytest_env = TIKI_BIN=$(CURDIR)/$(BUILD)/bin/tiki TIKI_BUILD=$(CURDIR)/$(BUILD) PYTHONPATH=$(CURDIR)/$(BUILD)/python PYTHONDONTWRITEBYTECODE=1
 
-.PHONY: all help demo python test test-c test-python check-fast test-passes test-gpu sanitize sanitize-memory sanitize-threads \
+.PHONY: all help demo python test test-c test-python wheel test-wheel check-fast test-passes test-gpu sanitize sanitize-memory sanitize-threads \
         bench lint format fuzz test-oracles test-cute coverage docs install clean distclean
 
 all: $(BUILD)/.configured ## the library and build/bin/tiki, optimised
@@ -60,6 +60,19 @@ ifneq ($(python_tests),)
 else
 	@echo "tests/python: skipped, there are none yet"
 endif
+
+wheel: deps-build deps-python ## the Python package in build/dist, with the libraries it needs
+	@tools/venv.sh $(VENV) tests/python/requirements.txt
+	@rm -rf $(BUILD)/dist
+	@$(VENV)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(BUILD)/dist .
+	@ls -l $(BUILD)/dist
+
+test-wheel: wheel ## install it into an empty environment and use it there
+	@rm -rf $(BUILD)/wheel-venv
+	@python3 -m venv $(BUILD)/wheel-venv
+	@$(BUILD)/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check pytest $(BUILD)/dist/*.whl
+	@test $$(stat -c %s $(BUILD)/dist/*.whl) -lt 15000000 || { echo "the wheel has more than 15 MB"; exit 1; }
+	@env -u PYTHONPATH $(BUILD)/wheel-venv/bin/python -m pytest -q -p no:cacheprovider tests/wheel
 
 check-fast: deps-test $(BUILD)/.configured ## the tests that take under a minute in all
 	@$(call build,$(BUILD))

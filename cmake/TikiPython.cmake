@@ -46,5 +46,15 @@ target_compile_options(tiki_python PRIVATE -Wall -Wextra $<$<BOOL:${TIKI_WERROR}
 target_link_libraries(tiki_python PRIVATE tiki_static ${tiki_dependencies})
 target_link_options(tiki_python PRIVATE
                     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/python.map -Wl,--as-needed)
+# A wheel runs where nothing was installed: the shared libraries that the extension needs, but those
+# of glibc, lie beside it. With RPATH, not RUNPATH, since theirs are found by it too.
+if(SKBUILD)
+  target_link_options(tiki_python PRIVATE -Wl,--disable-new-dtags)
+  set_target_properties(tiki_python PROPERTIES INSTALL_RPATH "$ORIGIN/../tiki.libs")
+  configure_file(cmake/bundle.cmake.in ${tiki_generated_dir}/bundle_configured.cmake @ONLY)
+  file(GENERATE OUTPUT ${tiki_generated_dir}/bundle.cmake
+       INPUT ${tiki_generated_dir}/bundle_configured.cmake)
+  install(SCRIPT ${tiki_generated_dir}/bundle.cmake COMPONENT python)
+endif()
 install(TARGETS tiki_python DESTINATION tiki COMPONENT python OPTIONAL)
 install(FILES ${surface_stub} DESTINATION tiki COMPONENT python OPTIONAL)

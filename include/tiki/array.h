@@ -237,6 +237,12 @@ TK_API const char *tk_cpu_variant(void);
  * installed: Tiki's own products then do all the work. Static. */
 TK_API const char *tk_cpu_blas(void);
 
+/* Names the OpenBLAS to use in the place of the system's libopenblas.so.0: a file, and what the
+ * names of its functions begin with ("scipy_" in the Python package scipy-openblas32, ""
+ * elsewhere). For the whole process, before the first large product. TK_INVALID_ARGUMENT when one
+ * is in use already, TK_IO_ERROR when the file cannot be read. Any thread. */
+TK_API tk_status tk_cpu_set_blas(const char *path, const char *prefix);
+
 /* A stream of a device: ops without operands run on the current stream of the thread that makes
  * them, ops with operands there if it is of the device that has the operands, else on that device's
  * first stream. */

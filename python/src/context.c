@@ -10,8 +10,22 @@
 static tk_context *the_context; /* written under the interpreter lock */
 static bool is_finalizing;
 
+/* OpenBLAS from its Python package where that is installed, otherwise the system's. */
+static void choose_blas(void) {
+    PyObject *module = PyImport_ImportModule("tiki._blas");
+    PyObject *path = module ? PyObject_CallMethod(module, "library", NULL) : NULL;
+    const char *text = path && path != Py_None ? PyUnicode_AsUTF8AndSize(path, NULL) : NULL;
+    if (text && tk_cpu_set_blas(text, "scipy_") != TK_OK)
+        PyErr_WarnEx(PyExc_RuntimeWarning, tk_error_message(), 1);
+    if (PyErr_Occurred()) PyErr_WriteUnraisable(module);
+    Py_XDECREF(path);
+    Py_XDECREF(module);
+}
+
 tk_context *tkpy_context(void) {
     if (the_context) return the_context;
+    choose_blas();
+    if (the_context) return the_context; /* another thread, while Python code ran */
     if (tk_context_create(NULL, &the_context) == TK_OK) return the_context;
     the_context = NULL;
     PyErr_SetString(PyExc_RuntimeError, tk_error_message());
