@@ -105,6 +105,7 @@ static bool add_functions(PyObject *module) {
            PyModule_AddFunctions(module, tkpy_optimizer_functions) == 0 &&
            PyModule_AddFunctions(module, tkpy_export_functions) == 0 &&
            PyModule_AddFunctions(module, tkpy_gguf_functions) == 0 &&
+           PyModule_AddFunctions(module, tkpy_train_functions) == 0 &&
            add_namespace(module, "_random", tkpy_random_functions) &&
            add_namespace(module, "_fast", tkpy_fast_functions) &&
            add_table(module, "_layout", tkpy_layout_functions) &&

@@ -142,7 +142,8 @@ PyObject *tkpy_dict_of_tree(tkpy_state *state, const tk_tree *tree);
 bool tkpy_tree_of_dict(tkpy_state *state, PyObject *dict, tk_tree *tree);
 
 extern PyMethodDef tkpy_transform_functions[], tkpy_kept_functions[], tkpy_io_functions[],
-    tkpy_optimizer_functions[], tkpy_export_functions[], tkpy_gguf_functions[];
+    tkpy_optimizer_functions[], tkpy_export_functions[], tkpy_gguf_functions[],
+    tkpy_train_functions[];
 extern PyType_Spec tkpy_compiled_spec;
 
 /* ---- generated from surface.def ---- */
