@@ -2,11 +2,13 @@
 
 import os
 import re
+from collections.abc import Callable
+from typing import Any
 
 from tiki import _core
 
 
-def _arguments(args, kwargs):
+def _arguments(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arrays by position and by name: given as they are, or as one tuple and one dictionary."""
     args = list(args)
     if args and not kwargs and isinstance(args[-1], dict):
@@ -19,14 +21,16 @@ def _arguments(args, kwargs):
 class FunctionExporter:
     """Records a function for one kind of arguments a call; `close`, or the end of a `with` block, writes the file."""
 
-    def __init__(self, file, fun, shapeless: bool = False, metadata=None):
+    def __init__(
+        self, file: Any, fun: Callable[..., Any], shapeless: bool = False, metadata: dict[str, str] | None = None
+    ) -> None:
         self._path = os.fspath(file)
         self._function = fun
         self._shapeless = shapeless
         self._metadata = metadata
-        self._exporter = _core._exporter_new()
+        self._exporter: Any = _core._exporter_new()
 
-    def __call__(self, *args, **kwargs) -> None:
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
         if self._exporter is None:
             raise RuntimeError("the exporter is closed")
         _core._exporter_add(self._exporter, self._function, *_arguments(args, kwargs), self._shapeless)
@@ -37,19 +41,28 @@ class FunctionExporter:
             _core._exporter_save(self._exporter, self._path, self._metadata)
             self._exporter = None
 
-    def __enter__(self):
+    def __enter__(self) -> "FunctionExporter":
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
-def exporter(file, fun, *, shapeless: bool = False, metadata=None) -> FunctionExporter:
+def exporter(
+    file: Any, fun: Callable[..., Any], *, shapeless: bool = False, metadata: dict[str, str] | None = None
+) -> FunctionExporter:
     """An object to export several recordings of one function to a file with."""
     return FunctionExporter(file, fun, shapeless, metadata)
 
 
-def export_function(file_or_callback, fun, *args, shapeless: bool = False, metadata=None, **kwargs) -> None:
+def export_function(
+    file_or_callback: Any,
+    fun: Callable[..., Any],
+    *args: Any,
+    shapeless: bool = False,
+    metadata: dict[str, str] | None = None,
+    **kwargs: Any,
+) -> None:
     """Save a function, recorded on arguments like these, to a file; or tell a callback what it computes.
 
     `shapeless`: other lengths of the arguments are possible where the function follows them.
@@ -63,11 +76,11 @@ def export_function(file_or_callback, fun, *args, shapeless: bool = False, metad
         made(*args, **kwargs)
 
 
-def import_function(file, return_metadata: bool = False):
+def import_function(file: Any, return_metadata: bool = False) -> Any:
     """The function of a file, which gives a tuple of arrays; and its metadata if asked for."""
     exported, metadata = _core._exported_load(os.fspath(file))
 
-    def imported(*args, **kwargs):
+    def imported(*args: Any, **kwargs: Any) -> Any:
         return _core._exported_call(exported, *_arguments(args, kwargs))
 
     return (imported, metadata) if return_metadata else imported
@@ -84,14 +97,14 @@ _DTYPES = {
 }  # fmt: skip
 
 
-def _types(text: str):
+def _types(text: str) -> list[tuple[tuple[int, ...], _core.Dtype]]:
     return [
         (tuple(int(n) for n in shape.split(",") if n), getattr(_core, _DTYPES[dtype]))
         for dtype, shape in _TYPE.findall(text)
     ]
 
 
-def _value(text: str):
+def _value(text: str) -> Any:
     if text in ("true", "false"):
         return text == "true"
     if text.startswith("["):
@@ -106,9 +119,15 @@ def _value(text: str):
         return getattr(_core, _DTYPES[text]) if text in _DTYPES else text
 
 
-def _constant(text: str):
+def _groups(pattern: re.Pattern[str], text: str) -> tuple[Any, ...]:
+    found = pattern.match(text)
+    assert found is not None, text
+    return found.groups()
+
+
+def _constant(text: str) -> _core.array:
     """The array that an operand like f32(0.5) is."""
-    _, dtype, value = _CONSTANT.match(text).groups()
+    _, dtype, value = _groups(_CONSTANT, text)
     if dtype == "c64":
         value = complex(*(float(part) for part in value.split(",")))
     elif dtype == "bool":
@@ -121,13 +140,16 @@ def _constant(text: str):
 class _Graph:
     """The lines of a text: inputs, constants, operations [name, op, operands, attributes, types], outputs."""
 
-    def __init__(self, text: str):
-        self.types, self.operations, self.constants, self.outputs = {}, [], {}, []
+    def __init__(self, text: str) -> None:
+        self.types: dict[str, Any] = {}
+        self.operations: list[tuple[str, str, list[str], dict[str, Any]]] = []
+        self.constants: dict[str, _core.array] = {}
+        self.outputs: list[str] = []
         for line in text.splitlines()[1:]:
             if line.startswith("return"):
                 self.outputs = [self._operand(word) for word in line[len("return ") :].split(", ") if word]
                 continue
-            name, op, rest, types = _LINE.match(line).groups()
+            name, op, rest, types = _groups(_LINE, line)
             self.types[name] = _types(types)
             if op != "input":
                 operands, attributes = self._split(rest or "")
@@ -139,8 +161,9 @@ class _Graph:
             self.types[word] = [(self.constants[word].shape, self.constants[word].dtype)]
         return word
 
-    def _split(self, rest: str):
-        operands, attributes = [], {}
+    def _split(self, rest: str) -> tuple[list[str], dict[str, Any]]:
+        operands: list[str] = []
+        attributes: dict[str, Any] = {}
         for word in rest.replace(", ", " ").split(" "):
             key, equal, value = word.partition("=")
             if equal:
@@ -149,11 +172,13 @@ class _Graph:
                 operands.append(self._operand(word))
         return operands, attributes
 
-    def described(self, name: str):
+    def described(self, name: str) -> list[tuple[str, Any, Any]]:
         return [(name, shape, dtype) for shape, dtype in self.types[name]]
 
 
-def _tell(callback, fun, args, kwargs) -> None:
+def _tell(
+    callback: Callable[[dict[str, Any]], Any], fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
     """Events about a function: inputs, keyword_inputs, outputs, constants, and a primitive for each operation."""
     text, inputs = _core._trace_text(fun, args, kwargs)
     graph = _Graph(text)
@@ -177,7 +202,7 @@ def _tell(callback, fun, args, kwargs) -> None:
         )
 
 
-def export_to_dot(file, *args, **kwargs) -> None:
+def export_to_dot(file: Any, *args: Any, **kwargs: _core.array) -> None:
     """Write the graph of arrays in Graphviz's language; arrays given by name are labelled with it."""
     outputs, named = _arguments(args, {})[0], list(kwargs.items())
     text, _ = _core._graph_text(*outputs, *(array for _, array in named))

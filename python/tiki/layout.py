@@ -96,6 +96,7 @@ class _Value:
     """A value in its canonical notation."""
 
     __slots__ = ("_text",)
+    _text: str
     _kind = ""
 
     def __init__(self, notation: Any) -> None:
