@@ -1,3 +1,8 @@
 """Layers over several processes where MLX has them."""
 
 from tiki.nn.distributed import *  # noqa: F403
+from tiki.utils import (
+    tree_flatten as tree_flatten,
+    tree_map_with_path as tree_map_with_path,
+    tree_unflatten as tree_unflatten,
+)
