@@ -25,6 +25,17 @@ TK_API tk_status tk_kpass_find(const char *name, tk_kpass *out);
 /* Runs one pass. What comes out is verified. */
 TK_API tk_status tk_kernel_pass(const tk_kernel *kernel, tk_kpass pass, tk_kernel **out);
 
+enum {
+    TK_KLOWER_OPTIMISE = 1, /* every pass but fuse */
+    TK_KLOWER_FUSE = 2      /* products and sums become fma: other bits */
+};
+
+/* Brings a kernel to a form, which must not lie before its own: TK_INVALID_ARGUMENT. In the thread
+ * form it is ready for emulator and targets: exp and its like are expanded. Without flags only what
+ * that needs is done. */
+TK_API tk_status tk_kernel_lower(const tk_kernel *kernel, tk_kform form, int flags,
+                                 tk_kernel **out);
+
 TK_END_DECLS
 
 #endif

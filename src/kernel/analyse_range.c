@@ -184,7 +184,12 @@ static fact of_index(const ranger *r, const tk_kop *op) {
     int64_t axis = tk_kop_attr(op, TK_KA_axis), block = r->kernel->contract.block[axis];
     if (op->code == TK_KOP_thread_index) return (fact){0, block - 1, block == 1 ? 0 : 1};
     if (op->code == TK_KOP_block_size) return exactly(block);
-    return (fact){0, INT32_MAX, 1};
+    int32_t grid = r->kernel->contract.grid[axis];
+    int64_t blocks = INT32_MAX;
+    if (grid >= 0 && r->kernel->contract.exprs.items[grid].kind == TK_KX_CONST)
+        blocks = r->kernel->contract.exprs.items[grid].value;
+    if (op->code == TK_KOP_grid_size) return (fact){0, blocks, 1};
+    return (fact){0, blocks > 0 ? blocks - 1 : 0, 1};
 }
 
 static fact of_pointer(const ranger *r, const tk_kop *op) {

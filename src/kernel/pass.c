@@ -49,6 +49,51 @@ tk_status tk_kernel_pass(const tk_kernel *kernel, tk_kpass pass, tk_kernel **out
     return status;
 }
 
+/* ---- the pipeline ---- */
+
+static tk_status run_list(tk_kernel *kernel, const tk_kpass *list, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        TK_TRY(rows[list[i]].run(kernel));
+#ifndef NDEBUG
+        TK_TRY(tk_kernel_verify(kernel));
+#endif
+    }
+    return TK_OK;
+}
+
+static tk_status lower(tk_kernel *kernel, tk_kform form, int flags) {
+    static const tk_kpass optimise[] = {TK_KPASS_fold,      TK_KPASS_unroll, TK_KPASS_predicate,
+                                        TK_KPASS_fold,      TK_KPASS_cse,    TK_KPASS_hoist,
+                                        TK_KPASS_vectorise, TK_KPASS_fold,   TK_KPASS_dead};
+    static const tk_kpass fuse[] = {TK_KPASS_fuse};
+    if (form >= TK_KFORM_VIEW) TK_TRY(tk_kpass_run_tensor_to_view(kernel));
+    if (form == TK_KFORM_THREAD) {
+        TK_TRY(tk_kpass_run_view_to_thread(kernel));
+        TK_TRY(tk_kpass_run_expand(kernel));
+    }
+    if (flags & TK_KLOWER_OPTIMISE)
+        TK_TRY(run_list(kernel, optimise, sizeof optimise / sizeof *optimise));
+    return flags & TK_KLOWER_FUSE ? run_list(kernel, fuse, 1) : TK_OK;
+}
+
+tk_status tk_kernel_lower(const tk_kernel *kernel, tk_kform form, int flags, tk_kernel **out) {
+    static const char *const names[] = {"tensor", "view", "thread"};
+    tk_kernel *copy = NULL;
+    TK_NEED(kernel, out);
+    if ((unsigned)form > TK_KFORM_THREAD || form < kernel->form)
+        return tk_fail(TK_INVALID_ARGUMENT, "kernel %s is in the %s form already", kernel->name,
+                       names[kernel->form]);
+    TK_TRY(tk_kernel_verify(kernel));
+    TK_TRY(tk_kernel_clone(kernel, &copy));
+    tk_status status = lower(copy, form, flags);
+    if (status == TK_OK) status = tk_kernel_verify(copy);
+    if (status == TK_OK)
+        *out = copy;
+    else
+        tk_kernel_release(copy);
+    return status;
+}
+
 /* ---- exchange of values ---- */
 
 static tk_status no_memory(void) { return tk_fail(TK_OUT_OF_MEMORY, "no memory for a pass"); }

@@ -1,0 +1,371 @@
+/* View form to thread form: layouts become arithmetic on integers.
+ *
+ * A view is a pointer, an offset in elements and a layout with values. slice, tile and partition
+ * move the offset, compose changes the layout, locate puts offset and layout together, through the
+ * swizzle if there is one. Offsets into shared memory are i32, others i64. A part of a register
+ * tensor is the tensor with a static offset, which goes into the index of what uses it.
+ *
+ * Refused by name: views that loops or branches carry or select, inner layouts that are no swizzle,
+ * register tensors that are cut by what is not known while compiling. */
+#include <string.h>
+
+#include "base/error.h"
+#include "kernel/check.h"
+#include "kernel/sym.h"
+#include "kernel/verify.h"
+
+typedef tk_kvalue *val;
+
+typedef struct lowered {
+    tk_ksym sym;
+    val base;         /* a pointer or register tensor; NULL of a layout */
+    val offset;       /* elements; NULL: 0 */
+    tk_kscalar index; /* type of offsets */
+    bool swizzled;
+    tk_swizzle swizzle;
+} lowered;
+
+typedef struct lowerer {
+    tk_kernel *kernel;
+    lowered **views; /* by value id */
+    uint32_t count;
+    tk_kexchange exchange;
+} lowerer;
+
+/* ---- views ---- */
+
+static tk_status no_memory(void) { return tk_fail(TK_OUT_OF_MEMORY, "no memory for a pass"); }
+
+static tk_status make(lowerer *w, const tk_kop *op, const lowered *like, lowered **out) {
+    *out = tk_arena_alloc(&w->kernel->arena, sizeof **out);
+    if (!*out) return no_memory();
+    if (like) memcpy(*out, like, sizeof **out);
+    w->views[op->results[0]->id] = *out;
+    return TK_OK;
+}
+
+static tk_status set_swizzle(const tk_kernel *kernel, const tk_kop *op, lowered *v) {
+    const tk_composed *layout = tk_ktype_layout(kernel, op->results[0]->type);
+    if (layout->inner == TK_INNER_LAYOUT)
+        return tk_fail(TK_UNSUPPORTED, "%s: a layout behind a layout is not lowered",
+                       tk_kop_row_of(op->code)->name);
+    v->swizzled = layout->inner == TK_INNER_SWIZZLE;
+    v->swizzle = layout->swizzle;
+    return TK_OK;
+}
+
+static tk_status leaf_offset(tk_kput *put, const tk_composed *layout, val const *leaves,
+                             lowered *v) {
+    if (layout->inner != TK_INNER_SWIZZLE) return TK_OK;
+    tk_term term = layout->offset.leaf[0];
+    if (layout->offset.leaf_count != 1)
+        return tk_fail(TK_UNSUPPORTED, "an offset of several leaves is not lowered");
+    if (term.kind == TK_TERM_STATIC)
+        v->offset = term.value ? tk_kput_integer(put, v->index, term.value) : NULL;
+    else
+        v->offset = tk_ksym_as(put, v->index, *leaves);
+    return *put->status;
+}
+
+static int dynamic_leaves(const tk_layout *layout) {
+    int count = 0;
+    for (int i = 0; i < layout->leaf_count; i++)
+        count += (layout->leaf[i].shape.kind != TK_TERM_STATIC) +
+                 (layout->leaf[i].stride.kind != TK_TERM_STATIC);
+    return count;
+}
+
+static tk_kscalar index_of(tk_ktype type) {
+    bool near =
+        type.kind != TK_KT_VIEW || type.space == TK_KS_SHARED || type.space == TK_KS_CLUSTER;
+    return near && type.kind != TK_KT_LAYOUT ? TK_K_I32 : TK_K_I64;
+}
+
+/* layout, view, view_of */
+static tk_status lower_source(lowerer *w, tk_kput *put, tk_kop *op) {
+    tk_ktype type = op->results[0]->type;
+    const tk_composed *layout = tk_ktype_layout(w->kernel, type);
+    val *leaves = op->operands + (op->code == TK_KOP_layout ? 0 : 1);
+    lowered *v;
+    TK_TRY(make(w, op, NULL, &v));
+    TK_TRY(set_swizzle(w->kernel, op, v));
+    v->index = index_of(type);
+    tk_ksym_bind(&layout->outer, leaves, &v->sym);
+    TK_TRY(leaf_offset(put, layout, leaves + dynamic_leaves(&layout->outer), v));
+    if (op->code == TK_KOP_view) v->base = op->operands[0];
+    if (op->code == TK_KOP_view_of)
+        v->base = tk_kput_op(put, TK_KOP_address, 1, op->operands, 0, NULL,
+                             tk_ktype_pointer((tk_kscalar)type.scalar, TK_KS_SHARED));
+    return *put->status;
+}
+
+/* The lowered view of an operand, or a register tensor as it stands. */
+static tk_status view_of(lowerer *w, val value, lowered **out) {
+    *out = value->id < w->count ? w->views[value->id] : NULL;
+    if (*out) return TK_OK;
+    if (value->type.kind != TK_KT_REGISTERS)
+        return tk_fail(TK_UNSUPPORTED, "a view that is carried or selected is not lowered");
+    lowered *v = tk_arena_alloc(&w->kernel->arena, sizeof *v);
+    if (!v) return no_memory();
+    tk_ksym_bind(&tk_ktype_layout(w->kernel, value->type)->outer, NULL, &v->sym);
+    v->base = value;
+    v->index = TK_K_I32;
+    *out = v;
+    return TK_OK;
+}
+
+/* ---- operations of the algebra, for tk_ksym_apply ---- */
+
+typedef struct cut {
+    tk_tuple coord;
+    tk_layout layout; /* or a tiler */
+    int64_t new_bits, old_bits;
+} cut;
+
+static tk_status do_slice(const void *arg, const tk_layout *layout, tk_layout *out) {
+    return tk_layout_slice(layout, &((const cut *)arg)->coord, out);
+}
+static tk_status do_tile(const void *arg, const tk_layout *layout, tk_layout *out) {
+    const cut *c = arg;
+    tk_layout all;
+    TK_TRY(tk_layout_zipped_divide(layout, &c->layout, &all));
+    return tk_layout_mode(&all, 0, out);
+}
+static tk_status do_rest(const void *arg, const tk_layout *layout, tk_layout *out) {
+    const cut *c = arg;
+    tk_layout all;
+    TK_TRY(tk_layout_zipped_divide(layout, &c->layout, &all));
+    return tk_layout_mode(&all, 1, out);
+}
+static tk_status do_compose(const void *arg, const tk_layout *layout, tk_layout *out) {
+    return tk_layout_composition(layout, &((const cut *)arg)->layout, out);
+}
+static tk_status do_threads(const void *arg, const tk_layout *layout, tk_layout *out) {
+    tk_layout seen;
+    TK_TRY(do_compose(arg, layout, &seen));
+    return tk_layout_mode(&seen, 0, out);
+}
+static tk_status do_values(const void *arg, const tk_layout *layout, tk_layout *out) {
+    tk_layout seen;
+    TK_TRY(do_compose(arg, layout, &seen));
+    return tk_layout_mode(&seen, 1, out);
+}
+static tk_status do_recast(const void *arg, const tk_layout *layout, tk_layout *out) {
+    const cut *c = arg;
+    return tk_layout_recast(layout, c->new_bits, c->old_bits, out);
+}
+
+static tk_status apply(tk_kput *put, const lowered *from, tk_ksym_op op, const cut *c,
+                       lowered *to) {
+    return tk_ksym_apply(put, from->index, &from->sym, op, c, &to->sym);
+}
+
+static tk_status lower_slice(lowerer *w, tk_kput *put, tk_kop *op, const lowered *from,
+                             lowered *to) {
+    cut c;
+    TK_TRY(tk_tuple_parse(tk_kop_text(w->kernel, op, TK_KA_coord), &c.coord));
+    val moved = tk_ksym_offset(put, from->index, &from->sym, &c.coord, op->operands + 1);
+    to->offset = tk_ksym_plus(put, from->offset, moved);
+    return apply(put, from, do_slice, &c, to);
+}
+
+static tk_status lower_tile(lowerer *w, tk_kput *put, tk_kop *op, const lowered *from,
+                            lowered *to) {
+    cut c;
+    lowered *rest = tk_arena_alloc(&w->kernel->arena, sizeof *rest);
+    if (!rest) return no_memory();
+    TK_TRY(tk_tuple_parse(tk_kop_text(w->kernel, op, TK_KA_coord), &c.coord));
+    TK_TRY(tk_tiler_parse(tk_kop_text(w->kernel, op, TK_KA_tiler), &c.layout));
+    TK_TRY(apply(put, from, do_rest, &c, rest));
+    val moved = tk_ksym_offset(put, from->index, &rest->sym, &c.coord, op->operands + 1);
+    to->offset = tk_ksym_plus(put, from->offset, moved);
+    return apply(put, from, do_tile, &c, to);
+}
+
+static tk_status lower_through(lowerer *w, tk_kput *put, tk_kop *op, const lowered *from,
+                               lowered *to) {
+    cut c;
+    TK_TRY(tk_layout_parse(tk_kop_text(w->kernel, op, TK_KA_layout), &c.layout));
+    if (op->code == TK_KOP_compose) return apply(put, from, do_compose, &c, to);
+    lowered *threads = tk_arena_alloc(&w->kernel->arena, sizeof *threads);
+    if (!threads) return no_memory();
+    TK_TRY(apply(put, from, do_threads, &c, threads));
+    tk_tuple whole;
+    tk_tuple_from_term(tk_term_dynamic(TK_TERM_I32, 1), &whole);
+    val moved = tk_ksym_offset(put, from->index, &threads->sym, &whole, op->operands + 1);
+    to->offset = tk_ksym_plus(put, from->offset, moved);
+    return apply(put, from, do_values, &c, to);
+}
+
+static tk_status lower_recast(tk_kput *put, tk_kop *op, const lowered *from, lowered *to) {
+    tk_ktype type = op->results[0]->type;
+    cut c = {.new_bits = 8 * tk_kscalar_bytes((tk_kscalar)type.scalar),
+             .old_bits = 8 * tk_kscalar_bytes((tk_kscalar)op->operands[0]->type.scalar)};
+    if (type.kind != TK_KT_VIEW)
+        return tk_fail(TK_UNSUPPORTED, "recast: of a register tensor is not lowered");
+    to->base = tk_kput_op(put, TK_KOP_pointer_cast, 1, &to->base, 0, NULL,
+                          tk_ktype_pointer((tk_kscalar)type.scalar, (tk_kspace)type.space));
+    if (from->offset) {
+        int64_t wide = c.new_bits > c.old_bits ? c.new_bits / c.old_bits : c.old_bits / c.new_bits;
+        to->offset = tk_ksym_arith(put, c.new_bits > c.old_bits ? TK_KOP_udiv : TK_KOP_mul,
+                                   from->offset, tk_kput_integer(put, from->index, wide));
+    }
+    return apply(put, from, do_recast, &c, to);
+}
+
+static tk_status lower_cut(lowerer *w, tk_kput *put, tk_kop *op) {
+    lowered *from, *to;
+    TK_TRY(view_of(w, op->operands[0], &from));
+    TK_TRY(make(w, op, from, &to));
+    TK_TRY(set_swizzle(w->kernel, op, to));
+    switch (op->code) {
+    case TK_KOP_slice:
+        return lower_slice(w, put, op, from, to);
+    case TK_KOP_tile:
+        return lower_tile(w, put, op, from, to);
+    case TK_KOP_recast:
+        return lower_recast(put, op, from, to);
+    default:
+        return lower_through(w, put, op, from, to);
+    }
+}
+
+/* ---- locate, extent ---- */
+
+/* x xor the bits of x at base + max(shift, 0), moved by shift. */
+static val swizzle(tk_kput *put, tk_kscalar index, tk_swizzle s, val offset) {
+    int from = s.base + (s.shift > 0 ? s.shift : 0), by = s.shift < 0 ? -s.shift : s.shift;
+    int64_t mask = (((int64_t)1 << s.bits) - 1) << from;
+    if (!offset || s.bits == 0) return offset;
+    val bits = tk_kput_2(put, TK_KOP_and, offset, tk_kput_integer(put, index, mask));
+    val moved = tk_kput_2(put, s.shift < 0 ? TK_KOP_shl : TK_KOP_ushr, bits,
+                          tk_kput_integer(put, TK_K_I32, by));
+    return tk_kput_2(put, TK_KOP_xor, offset, moved);
+}
+
+static tk_status lower_locate(lowerer *w, tk_kput *put, tk_kop *op) {
+    lowered *v;
+    tk_tuple coord;
+    TK_TRY(view_of(w, op->operands[0], &v));
+    TK_TRY(tk_tuple_parse(tk_kop_text(w->kernel, op, TK_KA_coord), &coord));
+    val offset = tk_ksym_offset(put, v->index, &v->sym, &coord, op->operands + 1);
+    offset = tk_ksym_plus(put, v->offset, offset);
+    if (v->swizzled) offset = swizzle(put, v->index, v->swizzle, offset);
+    val pointer = offset ? tk_kput_2(put, TK_KOP_offset, v->base, offset) : v->base;
+    TK_TRY(*put->status);
+    return tk_kexchange_set(&w->exchange, op->results[0], pointer);
+}
+
+static tk_status lower_extent(lowerer *w, tk_kput *put, tk_kop *op) {
+    lowered *v;
+    tk_kscalar type = (tk_kscalar)op->results[0]->type.scalar;
+    TK_TRY(view_of(w, op->operands[0], &v));
+    int mode = (int)tk_kop_attr(op, TK_KA_mode_index);
+    val extent = tk_ksym_extent(put, v->index, &v->sym, mode);
+    extent = tk_ksym_as(put, type, extent);
+    TK_TRY(*put->status);
+    return tk_kexchange_set(&w->exchange, op->results[0], extent);
+}
+
+/* ---- parts of register tensors ---- */
+
+static int place_of(const tk_kop *op, tk_kattr_id id) {
+    const uint8_t *ids = tk_kop_row_of(op->code)->attrs;
+    for (int i = 0; ids[i]; i++)
+        if (ids[i] == (unsigned)id + 1) return i;
+    return -1;
+}
+
+static tk_kattr_id index_attr(const tk_kop *op, uint32_t operand) {
+    static const tk_kattr_id products[] = {TK_KA_d_index, TK_KA_a_index, TK_KA_b_index,
+                                           TK_KA_c_index};
+    bool product = op->code == TK_KOP_mma || op->code == TK_KOP_wgmma;
+    return product && operand < 4 ? products[operand] : TK_KA_index;
+}
+
+static tk_status use_part(lowerer *w, tk_kop *op, uint32_t operand) {
+    const lowered *v = w->views[op->operands[operand]->id];
+    int place = place_of(op, index_attr(op, operand));
+    int64_t offset = 0;
+    if (v->offset && !tk_kvalue_integer(v->offset, &offset))
+        return tk_fail(TK_UNSUPPORTED, "%s: a part of a register tensor whose place is not known",
+                       tk_kop_row_of(op->code)->name);
+    if (place < 0)
+        return tk_fail(TK_UNSUPPORTED, "%s: it takes no part of a register tensor",
+                       tk_kop_row_of(op->code)->name);
+    op->attrs[place] += offset;
+    op->operands[operand] = v->base;
+    return TK_OK;
+}
+
+static tk_status use_parts(lowerer *w, tk_kop *op) {
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        val value = op->operands[i];
+        if (!value || value->id >= w->count || !w->views[value->id]) continue;
+        if (value->type.kind != TK_KT_REGISTERS)
+            return tk_fail(TK_UNSUPPORTED, "%s: a view as an operand is not lowered",
+                           tk_kop_row_of(op->code)->name);
+        TK_TRY(use_part(w, op, i));
+    }
+    return TK_OK;
+}
+
+/* ---- the pass ---- */
+
+static tk_status lower_op(lowerer *w, tk_kop *op) {
+    tk_status status = TK_OK;
+    tk_kput put = tk_kput_before(w->kernel, op, &status);
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        op->operands[i] = tk_kexchange_get(&w->exchange, op->operands[i]);
+    switch (op->code) {
+    case TK_KOP_layout:
+    case TK_KOP_view:
+    case TK_KOP_view_of:
+        TK_TRY(lower_source(w, &put, op));
+        break;
+    case TK_KOP_slice:
+    case TK_KOP_tile:
+    case TK_KOP_partition:
+    case TK_KOP_compose:
+    case TK_KOP_recast:
+        TK_TRY(lower_cut(w, &put, op));
+        break;
+    case TK_KOP_locate:
+        TK_TRY(lower_locate(w, &put, op));
+        break;
+    case TK_KOP_extent:
+        TK_TRY(lower_extent(w, &put, op));
+        break;
+    default:
+        return use_parts(w, op);
+    }
+    TK_TRY(status);
+    tk_kop_unlink(op);
+    return TK_OK;
+}
+
+static tk_status lower_block(lowerer *w, tk_kblock *block) {
+    for (tk_kop *op = block->first, *next; op; op = next) {
+        next = op->next;
+        for (int i = 0; i < op->n_regions; i++) TK_TRY(lower_block(w, op->regions[i]));
+        tk_status status = lower_op(w, op);
+        if (status != TK_OK) return tk_kop_fail_at(w->kernel, op, status);
+    }
+    return TK_OK;
+}
+
+tk_status tk_kpass_run_view_to_thread(tk_kernel *kernel) {
+    if (kernel->form == TK_KFORM_THREAD) return TK_OK;
+    if (kernel->form == TK_KFORM_TENSOR)
+        return tk_fail(TK_UNSUPPORTED,
+                       "kernel %s is in the tensor form: tensor_to_view comes first", kernel->name);
+    lowerer w = {.kernel = kernel, .count = kernel->n_values};
+    w.views = tk_calloc((size_t)w.count + 1, sizeof *w.views);
+    if (!w.views) return no_memory();
+    kernel->form = TK_KFORM_THREAD;
+    tk_status status = lower_block(&w, &kernel->body);
+    if (status == TK_OK) tk_kexchange_apply(&w.exchange, kernel);
+    tk_free(w.views);
+    tk_vec_deinit(&w.exchange);
+    return status;
+}
