@@ -124,8 +124,18 @@ static tk_kvalue *of_extract(const tk_kop *op) {
     return from->code == TK_KOP_vector ? from->operands[tk_kop_attr(op, TK_KA_index)] : NULL;
 }
 
+/* The low bits of a value that was made wider. */
+static tk_kvalue *of_truncate(const tk_kop *op) {
+    const tk_kop *from = op->operands[0]->kind == TK_KV_RESULT ? op->operands[0]->op : NULL;
+    bool extends =
+        from && (from->code == TK_KOP_extend_signed || from->code == TK_KOP_extend_unsigned);
+    if (!extends || !tk_ktype_equal(from->operands[0]->type, op->results[0]->type)) return NULL;
+    return from->operands[0];
+}
+
 static tk_kvalue *identity(const tk_kop *op) {
     int64_t truth;
+    if (op->code == TK_KOP_truncate) return of_truncate(op);
     if (op->code == TK_KOP_select) {
         if (op->operands[1] == op->operands[2]) return op->operands[1];
         if (!tk_kvalue_integer(op->operands[0], &truth)) return NULL;

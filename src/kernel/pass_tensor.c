@@ -173,6 +173,7 @@ static val convert(tk_kput *p, val value, val target) {
 static uint64_t alignment_of(const lowerer *w, val tile) {
     const tk_kop *op = tile->kind == TK_KV_RESULT ? tile->op : NULL;
     if (!op) return 1;
+    if (op->code == TK_KOP_compose) return alignment_of(w, op->operands[0]);
     if (op->code == TK_KOP_view_of) return (uint64_t)tk_kop_attr(op->operands[0]->op, TK_KA_align);
     if (op->code == TK_KOP_view && op->operands[0]->id < w->count)
         return w->facts[op->operands[0]->id].divisor;
@@ -234,7 +235,7 @@ static tk_status write_out(tk_kput *p, const tk_kop *op, int64_t size, int64_t l
             work(p, op, tk_kput_integer(p, TK_K_I32, i * lanes), lanes, condition);
             continue;
         }
-        val at = tk_kput_2(p, TK_KOP_add, own, tk_kput_integer(p, TK_K_I32, i * group));
+        val at = i ? tk_kput_2(p, TK_KOP_add, own, tk_kput_integer(p, TK_K_I32, i * group)) : own;
         val inside =
             all ? NULL
                 : tk_kput_compare(p, TK_KOP_icmp, "slt", at, tk_kput_integer(p, TK_K_I32, vectors));

@@ -1,0 +1,218 @@
+/* What each pass makes of small programs: golden text, and that a lowered kernel computes what its
+ * form means. `--write` writes the golden texts anew. */
+#include "support/kernel_files.h"
+
+#include "tiki/emulator.h"
+#include "tiki/passes.h"
+#include "tiki/target.h"
+
+static bool writing;
+
+static const char *const programs[] = {"fold",      "cse",  "dead",    "hoist",     "unroll",
+                                       "predicate", "fuse", "expand",  "vectorise", "tensor_copy",
+                                       "view_tile", "gemm", "fragment"};
+#define PROGRAMS (sizeof programs / sizeof *programs)
+
+static tk_kernel *run_pass(tk_kernel *kernel, const char *name, size_t length) {
+    char word[32] = {0};
+    tk_kpass pass;
+    tk_kernel *next = NULL;
+    assert_true(length < sizeof word);
+    memcpy(word, name, length);
+    assert_ok(tk_kpass_find(word, &pass));
+    assert_ok(tk_kernel_pass(kernel, pass, &next));
+    tk_kernel_release(kernel);
+    return next;
+}
+
+/* The program after the passes that its first line names. */
+static tk_kernel *after_passes(const char *path) {
+    char *text = read_text_file(path);
+    tk_kernel *kernel = NULL;
+    assert_ok(tk_kernel_parse(text, path, &kernel));
+    const char *word = text + strlen("# passes: ");
+    assert_memory_equal(text, "# passes: ", strlen("# passes: "));
+    while (*word != '\n') {
+        size_t length = strcspn(word, " \n");
+        kernel = run_pass(kernel, word, length);
+        word += length + (word[length] == ' ');
+    }
+    free(text);
+    return kernel;
+}
+
+static void assert_reads_back(const tk_kernel *kernel) {
+    char *text;
+    tk_kernel *again = NULL;
+    assert_ok(tk_kernel_print(kernel, 0, &text));
+    assert_ok(tk_kernel_parse(text, NULL, &again));
+    assert_true(tk_kernel_equal(kernel, again));
+    tk_kernel_release(again);
+    tk_kernel_text_free(text);
+}
+
+static void test_golden(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PROGRAMS; i++) {
+        char path[100], golden_path[100], *text;
+        snprintf(path, sizeof path, "tests/kernel/passes/%s.tk", programs[i]);
+        snprintf(golden_path, sizeof golden_path, "tests/kernel/passes/%s.out.tk", programs[i]);
+        tk_kernel *kernel = after_passes(path);
+        assert_reads_back(kernel);
+        assert_ok(tk_kernel_print(kernel, 0, &text));
+        if (writing) {
+            FILE *file = fopen(golden_path, "wb");
+            assert_non_null(file);
+            fputs(text, file);
+            fclose(file);
+        } else {
+            char *golden = read_text_file(golden_path);
+            assert_string_equal(text, golden);
+            free(golden);
+        }
+        tk_kernel_text_free(text);
+        tk_kernel_release(kernel);
+    }
+}
+
+/* ---- what lowered kernels compute ---- */
+
+static tk_kernel *lowered(const char *name, int flags) {
+    char path[100];
+    tk_kernel *out = NULL;
+    snprintf(path, sizeof path, "tests/kernel/passes/%s.tk", name);
+    tk_kernel *kernel = parse_file(path);
+    assert_ok(tk_kernel_lower(kernel, TK_KFORM_THREAD, flags, &out));
+    tk_kernel_release(kernel);
+    assert_reads_back(out);
+    return out;
+}
+
+static void emulate(const tk_kernel *kernel, size_t count, const tk_kbuffer *buffers,
+                    const tk_kargument *arguments) {
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        tk_emulation *emulation = NULL;
+        char *text;
+        tk_kemulate how = {
+            .seed = seed, .n_arguments = count, .arguments = arguments, .buffers = buffers};
+        assert_ok(tk_kernel_emulate(kernel, &how, &emulation));
+        assert_ok(tk_emulation_text(emulation, &text));
+        assert_string_equal(text, "");
+        tk_kernel_text_free(text);
+        tk_emulation_release(emulation);
+    }
+}
+
+static const int all_flags[] = {0, TK_KLOWER_OPTIMISE, TK_KLOWER_OPTIMISE | TK_KLOWER_FUSE};
+
+/* y is x transposed and widened, through a swizzled tile. */
+static void test_tensor_copy(void **state) {
+    (void)state;
+    static uint16_t x[64 * 16] __attribute__((aligned(16)));
+    static float y[64 * 16];
+    for (int i = 0; i < 64 * 16; i++) x[i] = (uint16_t)(0x3c00 + i);
+    for (int f = 0; f < 3; f++) {
+        tk_kernel *kernel = lowered("tensor_copy", all_flags[f]);
+        tk_kbuffer buffers[] = {{x, sizeof x, 0}, {y, sizeof y, 0}};
+        tk_kargument arguments[2] = {{0}};
+        memset(y, 0, sizeof y);
+        emulate(kernel, 2, buffers, arguments);
+        for (int r = 0; r < 64; r++)
+            for (int c = 0; c < 16; c++) {
+                int number = c * 64 + r;
+                float expected = 1 + (float)(number & 1023) / 1024;
+                assert_true(y[r * 16 + c] == expected);
+            }
+        tk_kernel_release(kernel);
+    }
+}
+
+static void test_view_tile(void **state) {
+    (void)state;
+    enum { ROWS = 21, COLUMNS = 13 };
+    static float x[ROWS * COLUMNS], y[ROWS * COLUMNS];
+    for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = (float)i;
+    for (int f = 0; f < 3; f++) {
+        tk_kernel *kernel = lowered("view_tile", all_flags[f]);
+        tk_kbuffer buffers[] = {{x, sizeof x, 0}, {y, sizeof y, 0}, {0}, {0}};
+        tk_kargument arguments[] = {{0}, {0}, {ROWS}, {COLUMNS}};
+        memset(y, 0, sizeof y);
+        emulate(kernel, 4, buffers, arguments);
+        for (int r = 0; r < ROWS; r++)
+            for (int c = 0; c < COLUMNS; c++)
+                assert_true(y[c * ROWS + r] == (float)(r * COLUMNS + c));
+        tk_kernel_release(kernel);
+    }
+}
+
+static void test_fragment(void **state) {
+    (void)state;
+    static float x[128] __attribute__((aligned(16))), y[128];
+    for (int i = 0; i < 128; i++) x[i] = (float)i;
+    for (int f = 0; f < 3; f++) {
+        tk_kernel *kernel = lowered("fragment", all_flags[f]);
+        tk_kbuffer buffers[] = {{x, sizeof x, 0}, {y, sizeof y, 0}};
+        tk_kargument arguments[2] = {{0}};
+        memset(y, 0, sizeof y);
+        emulate(kernel, 2, buffers, arguments);
+        assert_memory_equal(x, y, sizeof x);
+        tk_kernel_release(kernel);
+    }
+}
+
+/* Ones and twos over k = 32: every element is 64. */
+static void test_gemm(void **state) {
+    (void)state;
+    static float y[32];
+    tk_kernel *kernel = lowered("gemm", TK_KLOWER_OPTIMISE);
+    tk_kbuffer buffer = {y, sizeof y, 0};
+    tk_kargument argument = {0};
+    emulate(kernel, 1, &buffer, &argument);
+    for (int i = 0; i < 32; i++) assert_true(y[i] == 64);
+    tk_kernel_release(kernel);
+}
+
+/* ---- refusals ---- */
+
+static void assert_refused(const char *form, const char *body, const char *message) {
+    char text[1024];
+    tk_kernel *out = NULL;
+    snprintf(text, sizeof text,
+             "tiki kernel 1\nkernel refused(%%x: ptr<f32, global> read_write align 4, %%n: i32)\n"
+             "form %s grid (1, 1, 1) block (32, 1, 1)\n{ %%t = thread_index.x : i32\n%s\n}\n",
+             form, body);
+    tk_kernel *kernel = parse_text(text);
+    assert_int_equal(tk_kernel_lower(kernel, TK_KFORM_THREAD, 0, &out), TK_UNSUPPORTED);
+    if (!strstr(tk_error_message(), message)) fail_msg("%s", tk_error_message());
+    tk_kernel_release(kernel);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    assert_refused("view",
+                   "%v = view %x : view<f32, global, \"8:1\">\n%c = icmp.eq %n, i32(0) : i1\n"
+                   "%w = select %c, %v, %v : view<f32, global, \"8:1\">\n"
+                   "%p = locate %w [coord = \"0\"] : ptr<f32, global>",
+                   "test.tk:");
+    assert_refused("tensor",
+                   "%v = view %x : view<f32, global, \"64:1\">\n%r = registers : regs<f32, "
+                   "\"64:1\">\ncopy.block %v, %r",
+                   "test.tk:7: copy: registers without a thread-value layout");
+    assert_refused("tensor",
+                   "%v = view %x : view<f32, global, \"64:1\">\n%w = view %x : view<f32, global, "
+                   "\"64:1\">\ncopy.block.tma %v, %w",
+                   "copy: asynchronous copies are written in the view form");
+    tk_kernel *kernel = parse_file(kernel_files[0]), *out = NULL;
+    assert_int_equal(tk_kernel_lower(kernel, TK_KFORM_VIEW, 0, &out), TK_INVALID_ARGUMENT);
+    assert_non_null(strstr(tk_error_message(), "is in the thread form already"));
+    tk_kernel_release(kernel);
+}
+
+int main(int argc, char **argv) {
+    writing = argc == 2 && !strcmp(argv[1], "--write");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden),    cmocka_unit_test(test_tensor_copy),
+        cmocka_unit_test(test_view_tile), cmocka_unit_test(test_fragment),
+        cmocka_unit_test(test_gemm),      cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
