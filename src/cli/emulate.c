@@ -309,7 +309,8 @@ int command_emulate(int argc, char **argv) {
         return print_usage(stdout, 0);
     if (argc < 2) return print_usage(stderr, 2);
     if (!read_request(argc, argv, &r)) return 2;
-    tk_kernel *kernel = kernel_read("emulate", r.path);
+    tk_kernel *kernel =
+        kernel_lowered("emulate", kernel_read("emulate", r.path), TK_KFORM_THREAD, 0);
     if (!kernel) return 1;
     int code = tk_context_create(NULL, &b.context) == TK_OK ? run(&r, kernel, &b)
                                                             : complain_of_error("emulate");

@@ -3,15 +3,17 @@
  *     tiki kernel fmt FILE [--write]
  *     tiki kernel verify FILE...
  *     tiki kernel build FILE [--target ptx|cute] [--arch ARCH]
- *                       [--emit thread|ptx|cubin|report|mlir|lowered] [--lines] [-o FILE]
+ *                       [--emit tensor|view|thread|ptx|cubin|report|mlir|lowered]
+ *                       [--optimise] [--fuse] [--lines] [-o FILE]
  *
- * A part that a kernel's form does not have is an error, never another part. */
+ * A form before the kernel's own is an error. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/commands.h"
 #include "cli/kernel_file.h"
 #include "tiki/io.h"
+#include "tiki/passes.h"
 #include "tiki/target.h"
 
 tk_kernel *kernel_read(const char *command, const char *path) {
@@ -66,6 +68,7 @@ typedef struct request {
     const char *path, *emit, *out;
     bool cute; /* the CuTe target */
     tk_build how;
+    int flags; /* of tk_kernel_lower */
 } request;
 
 static int print_report(const tk_artifact *artifact, const char *out) {
@@ -113,14 +116,7 @@ static int build_target(const tk_kernel *kernel, request *r) {
 }
 
 static int emit_form(const tk_kernel *kernel, const request *r) {
-    static const char *const forms[] = {"tensor", "view", "thread"};
     char *text;
-    if (strcmp(r->emit, forms[tk_kernel_form(kernel)])) {
-        fprintf(stderr,
-                "tiki kernel build: %s is in the %s form, which is not lowered to the %s form\n",
-                r->path, forms[tk_kernel_form(kernel)], r->emit);
-        return 1;
-    }
     if (tk_kernel_print(kernel, 0, &text) != TK_OK) return complain_of_error("kernel build");
     int code = write_out(r->out, text, strlen(text));
     tk_kernel_text_free(text);
@@ -152,6 +148,10 @@ static bool read_request(int argc, char **argv, request *r) {
             r->out = argv[++i];
         else if (!strcmp(argv[i], "--lines"))
             r->how.lines = true;
+        else if (!strcmp(argv[i], "--optimise"))
+            r->flags |= TK_KLOWER_OPTIMISE;
+        else if (!strcmp(argv[i], "--fuse"))
+            r->flags |= TK_KLOWER_FUSE;
         else if (argv[i][0] != '-' && !r->path)
             r->path = argv[i];
         else
@@ -166,10 +166,26 @@ static bool read_request(int argc, char **argv, request *r) {
            false;
 }
 
+/* The CuTe target takes the view form too, where layouts can still be read. */
+static tk_kform wanted_form(const request *r, const tk_kernel *kernel) {
+    for (int i = 0; forms[i]; i++)
+        if (!strcmp(r->emit, forms[i])) return (tk_kform)i;
+    return r->cute && tk_kernel_form(kernel) != TK_KFORM_THREAD ? TK_KFORM_VIEW : TK_KFORM_THREAD;
+}
+
+tk_kernel *kernel_lowered(const char *command, tk_kernel *kernel, tk_kform form, int flags) {
+    tk_kernel *out = NULL;
+    if (!kernel) return NULL;
+    if (tk_kernel_lower(kernel, form, flags, &out) != TK_OK) complain_of_error(command);
+    tk_kernel_release(kernel);
+    return out;
+}
+
 static int build_file(int argc, char **argv) {
     request r = {.emit = "report"};
     if (!read_request(argc, argv, &r)) return 2;
     tk_kernel *kernel = kernel_read("kernel build", r.path);
+    kernel = kernel_lowered("kernel build", kernel, wanted_form(&r, kernel), r.flags);
     if (!kernel) return 1;
     int code = is_one_of(r.emit, forms) ? emit_form(kernel, &r) : build_target(kernel, &r);
     tk_kernel_release(kernel);
@@ -183,7 +199,7 @@ static int print_usage(FILE *to, int code) {
         "usage: tiki kernel fmt FILE [--write]     print it as the printer does, or write it back\n"
         "       tiki kernel verify FILE...         say what is wrong\n"
         "       tiki kernel build FILE [--target ptx|cute] [--arch sm_80|sm_90|sm_90a]\n"
-        "                          [--emit WHAT] [--lines] [-o FILE]\n"
+        "                          [--emit WHAT] [--optimise] [--fuse] [--lines] [-o FILE]\n"
         "       tiki kernel ops                    the operations\n"
         "\n"
         "WHAT is tensor, view, thread (the kernel in that form), ptx, cubin or report (registers, "

@@ -28,7 +28,12 @@ sed 's/add %a/addd %a/' "$add" >"$folder/bad.tk"
 expect 1 "\"addd\" is no operation" "$tiki" kernel verify "$folder/bad.tk"
 expect 0 "add.rn.f32" "$tiki" kernel build "$add" --emit ptx
 expect 0 "kernel vector_add(" "$tiki" kernel build "$add" --emit thread
-expect 1 "is not lowered to the view form" "$tiki" kernel build "$add" --emit view
+expect 1 "is in the thread form already" "$tiki" kernel build "$add" --emit view
+tile=tests/kernel/passes/tensor_copy.tk
+expect 0 "form tensor" "$tiki" kernel build "$tile" --emit tensor
+expect 0 "locate %from" "$tiki" kernel build "$tile" --emit view
+expect 0 "form thread" "$tiki" kernel build "$tile" --emit thread --optimise
+expect 0 "fma.rn.f32" "$tiki" kernel build tests/kernel/passes/fuse.tk --emit ptx --fuse
 expect 2 "--emit nothing" "$tiki" kernel build "$add" --emit nothing
 expect 1 "architecture \"sm_1\"" "$tiki" kernel build "$add" --arch sm_1
 expect 1 "nowhere.tk" "$tiki" kernel verify "$folder/nowhere.tk"

@@ -33,6 +33,7 @@ static void library(void **state) {
     tk_library_plan_release(NULL);
     assert_ok(tk_library_plan_launch(plan, 0, &launch));
     gives_status(tk_kernel_pass(P(launch.kernel), TK_KPASS_fold, P(&out_kernel)));
+    gives_status(tk_kernel_lower(P(launch.kernel), TK_KFORM_THREAD, 0, P(&out_kernel)));
     gives_status(tk_kpass_find(P("fold"), P(&pass)));
     tk_library_plan_release(plan);
 }
