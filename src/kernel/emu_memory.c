@@ -93,7 +93,7 @@ static uint32_t check(request *r, uint32_t mask) {
 
 /* ---- counting ---- */
 
-/* Distinct values of few bits: sectors, or words of a bank. */
+/* Distinct values of few bits. */
 typedef struct distinct {
     uint64_t value[4 * TK_EMU_LANES];
     uint32_t count;
@@ -115,18 +115,20 @@ static uint64_t count_sectors(const request *r, uint32_t mask) {
     return sectors.count;
 }
 
-/* Passes over the 32 banks that a group of lanes needs: the most words that one bank must serve. */
+/* Passes over the 32 banks that a group of lanes needs: the most words that one bank must serve.
+ * Words are compared with those of their bank alone. */
 static uint32_t count_passes(const request *r, uint32_t lanes) {
-    enum { BANKS = 32, WORD = 4 };
-    distinct words = {.count = 0};
+    enum { BANKS = 32, WORD = 4, WORDS = 32 };
+    uint64_t words[BANKS][WORDS];
     uint32_t depth[BANKS] = {0}, most = 0;
     for (uint32_t left = lanes; left; left &= left - 1)
-        for (uint32_t byte = 0; byte < r->bytes; byte += WORD)
-            note(&words, (r->address[__builtin_ctz(left)] + byte) / WORD);
-    for (uint32_t i = 0; i < words.count; i++) {
-        uint32_t *bank = &depth[words.value[i] % BANKS];
-        if (++*bank > most) most = *bank;
-    }
+        for (uint32_t byte = 0; byte < r->bytes; byte += WORD) {
+            uint64_t word = (r->address[__builtin_ctz(left)] + byte) / WORD;
+            uint32_t bank = word % BANKS, at = 0;
+            while (at < depth[bank] && words[bank][at] != word) at++;
+            if (at == depth[bank]) words[bank][depth[bank]++] = word;
+            if (depth[bank] > most) most = depth[bank];
+        }
     return most;
 }
 
