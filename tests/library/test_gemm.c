@@ -112,9 +112,18 @@ static void test_schedules(void **state) {
     }
 }
 
+static void test_assembles(void **state) {
+    (void)state;
+    product p = {.m = 256, .n = 256, .k = 64, .element = TK_K_F16, .result = TK_K_F16};
+    product odd = {.m = 33, .n = 35, .k = 37, .element = TK_K_BF16, .result = TK_K_F32};
+    assemble_gemm(TK_LIBRARY_GEMM, p);
+    assemble_gemm(TK_LIBRARY_GEMM, odd);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drawn), cmocka_unit_test(test_seeds), cmocka_unit_test(test_accesses),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_schedules)};
+        cmocka_unit_test(test_drawn),     cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_accesses),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_schedules), cmocka_unit_test(test_assembles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

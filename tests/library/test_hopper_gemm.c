@@ -123,10 +123,19 @@ static void test_schedules(void **state) {
     }
 }
 
+static void test_assembles(void **state) {
+    (void)state;
+    product p = {.m = 256, .n = 256, .k = 64, .element = TK_K_BF16, .result = TK_K_BF16};
+    assemble_gemm(TK_LIBRARY_HOPPER_GEMM, p);
+    p.n = 128, p.result = TK_K_F32;
+    assemble_gemm(TK_LIBRARY_HOPPER_GEMM, p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drawn),    cmocka_unit_test(test_tails),
         cmocka_unit_test(test_seeds),    cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_schedules)};
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_assembles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,4 +59,18 @@ static inline void run_gemm(tk_library_id id, const product *p, uint64_t seed) {
     for (int i = 0; i < 3; i++) lib_free(tensors[i]);
 }
 
+/* All ways of lying assemble; skipped where there is no ptxas. */
+static inline void assemble_gemm(tk_library_id id, product p) {
+    for (int way = 0; way < 4; way++) {
+        p.a_turned = way & 1, p.b_turned = way & 2;
+        lib_tensor a = gemm_matrix(&p, p.element, p.m, p.k, p.a_turned),
+                   b = gemm_matrix(&p, p.element, p.k, p.n, p.b_turned),
+                   d = gemm_matrix(&p, p.result, p.m, p.n, false);
+        lib_tensor *tensors[] = {&a, &b, &d};
+        bool found = lib_assemble(id, 3, tensors, 0, NULL, p.schedule);
+        for (int i = 0; i < 3; i++) lib_free(tensors[i]);
+        if (!found) skip();
+    }
+}
+
 #endif

@@ -277,7 +277,8 @@ bool lib_assemble(tk_library_id id, size_t n_tensors, lib_tensor *const *tensors
         tk_library_launch launch;
         assert_ok(tk_library_plan_launch(plan, i, &launch));
         assert_reads_back(launch.kernel);
-        assembled = assemble_one(launch.kernel, "sm_80") && assemble_one(launch.kernel, "sm_90a");
+        assembled = (id == TK_LIBRARY_HOPPER_GEMM || assemble_one(launch.kernel, "sm_80")) &&
+                    assemble_one(launch.kernel, "sm_90a");
         if (getenv("TIKI_CUTE_PYTHON")) compile_by_cute(launch.kernel);
     }
     tk_library_plan_release(plan);

@@ -41,8 +41,8 @@ tk_array lib_array(tk_context *context, const lib_tensor *tensor);
 uint64_t lib_run(tk_library_id id, size_t n_tensors, lib_tensor *const *tensors, size_t n_numbers,
                  const double *numbers, const char *schedule, uint64_t seed);
 
-/* Plans, and assembles every kernel for sm_80 and sm_90a; false when there is no ptxas. The text
- * form is read back too. */
+/* Plans, and assembles every kernel for sm_80 (where it can) and sm_90a; false when there is no
+ * ptxas. The text form is read back too. */
 bool lib_assemble(tk_library_id id, size_t n_tensors, lib_tensor *const *tensors, size_t n_numbers,
                   const double *numbers, const char *schedule);
 
