@@ -2,8 +2,9 @@
  *
  * Out: a read-only view of the evaluated memory, with strides; the view keeps a handle of its own,
  * so the box may be reassigned meanwhile. Read-only, unlike MLX's: arrays are values that others
- * share. In: one copy. Wrapping the memory would be free but would let the other side change a
- * value. */
+ * share. In: array() makes one copy, since the other side may change its memory; asarray() shares
+ * the memory where it can, which is what its name promises. */
+#include <stdint.h>
 #include <string.h>
 
 #include "module.h"
@@ -145,6 +146,76 @@ static tk_array copy_in(tkpy_state *state, Py_buffer *view, tk_dtype dtype) {
     tk_status status = tk_array_status(array);
     if (status != TK_OK) return tkpy_raise(state, status), TK_NO_ARRAY;
     return array;
+}
+
+/* ---- in, without a copy ---- */
+
+typedef struct shared_view {
+    Py_buffer view;
+    int64_t strides[TK_AXES_MAX], shape[TK_AXES_MAX];
+    tk_axes flipped; /* axes with negative strides, which are views from the other end */
+    char *first;
+    size_t bytes; /* from the first element to the end of the last */
+} shared_view;
+
+static void drop_shared(void *owner) {
+    shared_view *shared = owner;
+    if (!tkpy_is_running()) return;
+    PyGILState_STATE held = PyGILState_Ensure();
+    PyBuffer_Release(&shared->view);
+    PyMem_Free(shared);
+    PyGILState_Release(held);
+}
+
+/* Whether the strides are whole elements and the memory is aligned for them. */
+static bool measure(shared_view *s, tk_dtype dtype) {
+    int64_t size = (int64_t)tk_dtype_size(dtype), extent = 1;
+    s->first = s->view.buf;
+    for (int axis = 0; axis < s->view.ndim; axis++) {
+        int64_t length = s->view.shape[axis], stride = s->view.strides[axis];
+        s->shape[axis] = length;
+        if (length == 0 || stride % size) return false;
+        s->strides[axis] = length > 1 ? stride / size : 1;
+        if (s->strides[axis] < 0) {
+            s->first += stride * (length - 1);
+            s->strides[axis] = -s->strides[axis];
+            s->flipped.items[s->flipped.count++] = axis;
+        }
+        extent += s->strides[axis] * (length - 1);
+    }
+    s->bytes = (size_t)(extent * size);
+    return (uintptr_t)s->first % (uintptr_t)size == 0;
+}
+
+/* Takes over `s` where it can be shared. */
+static tk_array wrap_view(shared_view *s, tk_dtype dtype) {
+    tk_array array =
+        tk_from_memory(tkpy_context(), s->first, s->bytes, tk_axes_from(s->view.ndim, s->shape),
+                       s->strides, dtype, drop_shared, s);
+    return s->flipped.count ? tk_flip(array, s->flipped) : array;
+}
+
+PyObject *tkpy_share(PyObject *module, PyObject *object) {
+    tk_context *context = tkpy_context();
+    tk_dtype dtype;
+    if (!context) return NULL;
+    if (!PyObject_CheckBuffer(object)) Py_RETURN_NONE;
+    shared_view *s = PyMem_Calloc(1, sizeof *s);
+    if (!s) return PyErr_NoMemory();
+    if (PyObject_GetBuffer(object, &s->view, PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
+        PyErr_Clear(); /* a dtype without a buffer format, say */
+        PyMem_Free(s);
+        Py_RETURN_NONE;
+    }
+    if (s->view.ndim > TK_AXES_MAX || !dtype_of_format(&s->view, &dtype) || !measure(s, dtype)) {
+        PyBuffer_Release(&s->view);
+        PyMem_Free(s);
+        Py_RETURN_NONE;
+    }
+    tk_scope scope = tk_scope_open(context);
+    PyObject *box = tkpy_box(tkpy_module_state(module), wrap_view(s, dtype));
+    tk_scope_close(scope);
+    return box;
 }
 
 /* complex128 and other formats go through NumPy's own conversion. */

@@ -108,6 +108,8 @@ bool tkpy_eval_one(tkpy_state *state, tk_array array) {
     return tk_array_is_evaluated(array) || tkpy_eval(state, &array, 1);
 }
 
+bool tkpy_is_running(void) { return !is_finalizing; }
+
 void tkpy_release_object(void *object) {
     if (is_finalizing) return;
     PyGILState_STATE held = PyGILState_Ensure();

@@ -40,7 +40,8 @@ typedef struct dl_versioned {
     dl_tensor tensor;
 } dl_versioned;
 
-enum { DL_CPU = 1, DL_READ_ONLY = 1 };
+enum { DL_CPU = 1 };
+enum { DL_READ_ONLY = 1, DL_COPIED = 2 }; /* flags */
 enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_COMPLEX, DL_BOOL };
 
 /* One allocation: what is handed out, its lists, and the handle behind it. */
@@ -104,7 +105,8 @@ static void fill_tensor(export_block *block, dl_tensor *tensor, const tk_strided
                           .strides = block->strides};
 }
 
-static PyObject *make_capsule(tkpy_state *state, tk_array array, bool is_versioned) {
+static PyObject *make_capsule(tkpy_state *state, tk_array array, bool is_versioned,
+                              uint64_t flags) {
     tk_strided view;
     export_block *block = calloc(1, sizeof *block);
     if (!block) return PyErr_NoMemory();
@@ -116,11 +118,8 @@ static PyObject *make_capsule(tkpy_state *state, tk_array array, bool is_version
         return tkpy_raise(state, status);
     }
     if (is_versioned) {
-        block->versioned = (dl_versioned){.major = 1,
-                                          .minor = 1,
-                                          .owner = block,
-                                          .release = release_versioned,
-                                          .flags = DL_READ_ONLY};
+        block->versioned = (dl_versioned){
+            .major = 1, .minor = 1, .owner = block, .release = release_versioned, .flags = flags};
         fill_tensor(block, &block->versioned.tensor, &view);
         return PyCapsule_New(&block->versioned, "dltensor_versioned", capsule_dealloc);
     }
@@ -147,7 +146,7 @@ PyObject *tkpy_dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
             return NULL;
         }
     }
-    if (copy != Py_True) return make_capsule(state, tkpy_handle(self), major >= 1);
+    if (copy != Py_True) return make_capsule(state, tkpy_handle(self), major >= 1, DL_READ_ONLY);
     tk_scope scope = tk_scope_open(tkpy_context());
     tk_strided view;
     tk_array array = tkpy_handle(self);
@@ -159,7 +158,7 @@ PyObject *tkpy_dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
             tk_copy_out(array, data, (size_t)view.size * tk_dtype_size(view.dtype)) == TK_OK)
             fresh = tk_from_data(tkpy_context(), data, tk_array_shape(array), view.dtype);
         PyMem_Free(data);
-        capsule = data ? make_capsule(state, fresh, major >= 1) : PyErr_NoMemory();
+        capsule = data ? make_capsule(state, fresh, major >= 1, DL_COPIED) : PyErr_NoMemory();
     }
     tk_scope_close(scope);
     return capsule;
@@ -174,6 +173,7 @@ PyObject *tkpy_dlpack_device(PyObject *self, PyObject *unused) {
 
 static void drop_managed(void *owner) {
     dl_managed *managed = owner;
+    if (!tkpy_is_running()) return;
     PyGILState_STATE held = PyGILState_Ensure();
     if (managed->release) managed->release(managed);
     PyGILState_Release(held);
@@ -181,6 +181,7 @@ static void drop_managed(void *owner) {
 
 static void drop_versioned(void *owner) {
     dl_versioned *versioned = owner;
+    if (!tkpy_is_running()) return;
     PyGILState_STATE held = PyGILState_Ensure();
     if (versioned->release) versioned->release(versioned);
     PyGILState_Release(held);

@@ -93,6 +93,7 @@ static PyMethodDef module_functions[] = {
     {"from_dlpack", (PyCFunction)(void (*)(void))tkpy_from_dlpack, METH_VARARGS | METH_KEYWORDS,
      "from_dlpack(x, /, *, device=None, copy=None)\n--\n\n"
      "An array of the memory of an object with __dlpack__."},
+    {"_share", tkpy_share, METH_O, NULL},
     {NULL, NULL, 0, NULL}};
 
 static bool add_functions(PyObject *module) {

@@ -55,6 +55,9 @@ PyObject *tkpy_raise(tkpy_state *state, tk_status status);
 bool tkpy_eval(tkpy_state *state, const tk_array *arrays, size_t count);
 bool tkpy_eval_one(tkpy_state *state, tk_array array);
 
+/* False once the interpreter ends: what would need its lock then stays as it is. Any thread. */
+bool tkpy_is_running(void);
+
 /* Runs the release of a Python object from any thread, with or without the interpreter lock. */
 void tkpy_release_object(void *object);
 
@@ -130,6 +133,10 @@ void tkpy_release_buffer(PyObject *self, Py_buffer *view);
 /* An array of the memory of an object with the buffer protocol; TK_NO_ARRAY with an exception.
  * Doubles become float32 where no dtype is asked for, as in MLX. */
 tk_array tkpy_from_buffer(tkpy_state *state, PyObject *object, int dtype);
+
+/* An array that shares the memory of an object with the buffer protocol, which must not be written
+ * from then on; None where a copy would be needed. */
+PyObject *tkpy_share(PyObject *module, PyObject *object);
 
 PyObject *tkpy_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *tkpy_dlpack_device(PyObject *self, PyObject *unused);

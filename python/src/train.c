@@ -78,7 +78,8 @@ static PyObject *model_init(PyObject *module, PyObject *args) {
     if (!parameters) return PyErr_NoMemory();
     tk_status status = tk_model_config_check(&config);
     if (status == TK_OK) status = tk_model_init(context, &config, seed, parameters);
-    PyObject *dict = status == TK_OK ? tkpy_dict_of_tree(state, parameters) : tkpy_raise(state, status);
+    PyObject *dict =
+        status == TK_OK ? tkpy_dict_of_tree(state, parameters) : tkpy_raise(state, status);
     tk_tree_free(parameters);
     return dict;
 }

@@ -100,6 +100,6 @@ def save_safetensors(file: Any, arrays: dict[str, _core.array], metadata: dict[s
     _write(file, ".safetensors", lambda path: _core._save_tree(path, dict(arrays), "safetensors", metadata))
 
 
-def save_gguf(file, arrays, metadata=None) -> None:
+def save_gguf(file: Any, arrays: dict[str, _core.array], metadata: dict[str, Any] | None = None) -> None:
     """Save a dictionary of arrays as GGUF; metadata is arrays (scalars or vectors), texts and lists of texts."""
     _write(file, ".gguf", lambda path: _core._save_gguf(path, dict(arrays), dict(metadata or {})))

@@ -7,17 +7,36 @@ from tiki import _core
 
 
 def asarray(a: Any, dtype: _core.Dtype | None = None, *, copy: bool | None = None) -> _core.array:
-    """An array from anything that can become one; `copy=False` raises where a copy is needed."""
+    """An array from anything that can become one.
+
+    Where `copy` is None memory is shared if it can be, and then must not be written by others; True makes a
+    copy, False raises where one is needed. `array` always copies.
+    """
     if isinstance(a, _core.array):
         result = a if dtype is None or a.dtype == dtype else a.astype(dtype)
         if copy is False and result is not a:
             raise ValueError("asarray: another dtype needs a copy, and copy is False")
         return result
+    shared = None if copy else _shared(a)
+    if shared is not None:
+        wanted = dtype or (_core.float32 if shared.dtype == _core.float64 else shared.dtype)
+        if shared.dtype == wanted:
+            return shared
     if copy is False:
-        if hasattr(a, "__dlpack__") and dtype is None:
-            return _core.from_dlpack(a, copy=False)
         raise ValueError(f"asarray: {type(a)} needs a copy, and copy is False")
     return _core.array(a, dtype)
+
+
+def _shared(a: Any) -> _core.array | None:
+    """An array on the memory of an object; None where there is no such memory."""
+    kind = getattr(getattr(a, "dtype", None), "name", None)
+    if kind == "bfloat16" and hasattr(a, "view"):  # NumPy's, by ml_dtypes, has no buffer format
+        bits = _core._share(a.view("uint16"))
+        return None if bits is None else _core.view(bits, _core.bfloat16)
+    shared = _core._share(a)
+    if shared is None and hasattr(a, "__dlpack__") and kind is None:
+        return _core.from_dlpack(a, copy=False)
+    return shared
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:

@@ -182,3 +182,75 @@ def test_import_is_quick_and_exit_is_clean():
     assert min(times) < 0.1, times
     code = "import tiki as tk; x=[tk.random.normal((300,300)) for _ in range(4)]; tk.async_eval(*x)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_asarray_shares_memory_and_array_copies():
+    for source in (
+        np.arange(6, dtype=np.float32).reshape(2, 3),
+        np.arange(6, dtype=np.int64).reshape(2, 3)[:, ::-1],
+        np.arange(24, dtype=np.uint16).reshape(2, 3, 4).T[::-2],
+        np.ones((3, 1), np.complex64),
+        np.array(5, np.int32),
+    ):
+        shared, copied = tk.asarray(source), tk.array(source)
+        np.testing.assert_array_equal(np.asarray(shared), source)
+        np.testing.assert_array_equal(np.asarray(tk.asarray(source, copy=False) + 0), source)
+        assert np.shares_memory(np.asarray(shared), source)
+        assert not np.shares_memory(np.asarray(copied), source)
+        assert not np.shares_memory(np.asarray(tk.asarray(source, copy=True)), source)
+    assert tk.asarray(np.ones(2)).dtype == tk.float32  # as array does
+    assert tk.asarray(np.ones(2), tk.float64, copy=False).dtype == tk.float64
+    frozen = np.ones(3, np.float32)
+    frozen.flags.writeable = False
+    assert np.shares_memory(np.asarray(tk.asarray(frozen)), frozen)
+    odd = np.frombuffer(bytes(9), np.uint8)[1:].view(np.float32)  # not aligned
+    assert tk.asarray(odd).tolist() == [0, 0]
+    assert tk.asarray(np.zeros((0, 2), np.float32)).shape == (0, 2)
+    for wrong in (np.ones(2), [1.0], odd, 3):
+        with pytest.raises(ValueError):
+            tk.asarray(wrong, copy=False)
+
+
+def test_shared_memory_is_held_as_long_as_needed():
+    source = np.arange(4, dtype=np.float32)
+    reference = weakref.ref(source)
+    x = tk.asarray(source)
+    y = x[1:] * 2
+    del source, x
+    gc.collect()
+    assert reference() is not None and y.tolist() == [2, 4, 6]
+    gc.collect()
+    assert reference() is None
+
+
+def test_shared_bfloat16():
+    import ml_dtypes
+
+    source = np.array([[1.5, 2.5]], ml_dtypes.bfloat16)
+    shared = tk.asarray(source, copy=False)
+    assert shared.dtype == tk.bfloat16 and shared.tolist() == [[1.5, 2.5]]
+    assert np.asarray(shared).itemsize == 2 and np.asarray(shared).dtype == ml_dtypes.bfloat16
+
+
+def flags_of(capsule):
+    """The flags in a versioned capsule: after two numbers, two pointers."""
+    import ctypes
+
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.c_uint64.from_address(get(capsule, b"dltensor_versioned") + 24).value
+
+
+def test_dlpack_says_what_may_be_written():
+    x = tk.arange(3, dtype=tk.float32)
+    assert flags_of(x.__dlpack__(max_version=(1, 1))) == 1  # read-only
+    assert flags_of(x.__dlpack__(max_version=(1, 1), copy=True)) == 2  # a copy
+    assert not np.from_dlpack(x).flags.writeable
+    frozen = np.ones((3, 1), np.float32)
+    frozen.flags.writeable = False
+    assert tk.from_dlpack(frozen).tolist() == [[1], [1], [1]]
+    strange = np.lib.stride_tricks.as_strided(np.ones(4, np.float32), (1, 4), (12345, 4))
+    assert tk.from_dlpack(strange).tolist() == [[1, 1, 1, 1]]
+    assert tk.asarray(strange, copy=False).tolist() == [[1, 1, 1, 1]]
+    with pytest.raises(BufferError):
+        x.__dlpack__(dl_device=(2, 0))

@@ -58,7 +58,7 @@ def sum_gradients(group: Group) -> Callable[[tk.array], tk.array]:
 
 def _segments_of(weight: tk.array, segments: Segments, axis: int) -> list[tk.array]:
     if isinstance(segments, int) or isinstance(segments[0], int):
-        return tk.split(weight, segments, axis=axis)
+        return tk.split(weight, [int(at) for at in segments] if not isinstance(segments, int) else segments, axis=axis)
     return tk.split(weight, [int(share * weight.shape[axis]) for share in segments], axis=axis)
 
 
@@ -201,10 +201,10 @@ class _CodedShard(_Coded):
         group_size: int,
         bits: int,
         mode: str,
-        group: Group,
+        group: Optional[Group],
     ) -> None:
         super().__init__(mode, group_size, bits)
-        self.group = group
+        self.group = group or init()
         self._take(uniform_within(math.sqrt(1.0 / input_dims), rows, columns))
         if bias:
             self.bias = tk.zeros((rows,))
