@@ -14,8 +14,11 @@
 #include "target/cute/cute.h"
 #include "target/cute/object.h"
 #include "target/cute/worker.h"
+#include "tiki/library.h"
 
 #define VIEWS "tests/target/cute/views.tk"
+#define ASYNC "tests/target/cute/async.tk"
+#define MATRIX "tests/target/cute/matrix.tk"
 
 /* ---- text ---- */
 
@@ -39,6 +42,8 @@ static void test_golden(void **state) {
     assert_golden(kernel_files[2], "tests/target/text/flow.mlir");
     assert_golden(kernel_files[3], "tests/target/text/ops.mlir");
     assert_golden(VIEWS, "tests/target/text/views.mlir");
+    assert_golden(ASYNC, "tests/target/text/async.mlir");
+    assert_golden(MATRIX, "tests/target/text/matrix.mlir");
 }
 
 static void test_lines(void **state) {
@@ -78,7 +83,7 @@ static void test_forms(void **state) {
                   "%d refused\n",
                   TK_KOP_COUNT, counts[TK_CUTE_LAYOUT], counts[TK_CUTE_MLIR], counts[TK_CUTE_PTX],
                   counts[TK_CUTE_NONE]);
-    assert_true(counts[TK_CUTE_LAYOUT] >= 8 && counts[TK_CUTE_MLIR] >= 75);
+    assert_true(counts[TK_CUTE_LAYOUT] >= 8 && counts[TK_CUTE_MLIR] >= 125);
     assert_int_equal(tk_cute_class_of(TK_KOP_tanh_approx), TK_CUTE_PTX);
     assert_int_equal(tk_cute_class_of(TK_KOP_exp), TK_CUTE_NONE);
 }
@@ -361,6 +366,29 @@ static void test_compiler(void **state) {
     for (size_t i = 0; i < KERNEL_FILES; i++) assert_compiles(kernel_files[i], "sm_90a");
     assert_compiles(kernel_files[0], "sm_80");
     assert_compiles(VIEWS, "sm_90a");
+    assert_compiles(ASYNC, "sm_90a");
+    assert_compiles(MATRIX, "sm_90a");
+}
+
+/* The product by mma.sync of the library, with its stages of cp.async. */
+static void test_library_product(void **state) {
+    (void)state;
+    char version[64];
+    const char *python = getenv("TIKI_CUTE_PYTHON");
+    if (!python || tk_cute_version(version, sizeof version) != TK_OK) skip();
+    tk_library_tensor square = {TK_K_F16, 2, {64, 64}, {64, 1}, 16}, tensors[3];
+    for (int i = 0; i < 3; i++) tensors[i] = square;
+    tk_library_plan *plan;
+    tk_library_launch launch;
+    tk_artifact *artifact;
+    tk_build how = {.emit = TK_EMIT_BINARY, .stages = true};
+    assert_ok(tk_library_plan_create(TK_LIBRARY_GEMM, 3, tensors, 0, NULL, NULL, &plan));
+    assert_ok(tk_library_plan_launch(plan, 0, &launch));
+    assert_ok(tk_kernel_build_cute(launch.kernel, &how, &artifact));
+    assert_non_null(strstr(tk_artifact_stage(artifact, TK_STAGE_PTX), "mma.sync.aligned.m16n8k16"));
+    assert_non_null(strstr(tk_artifact_stage(artifact, TK_STAGE_PTX), "cp.async"));
+    tk_artifact_release(artifact);
+    tk_library_plan_release(plan);
 }
 
 /* mul and add stay apart, and exclusive or shows the swizzle. */
@@ -390,10 +418,11 @@ static void test_real_text(void **state) {
 int main(void) {
     /* The tests that need the real compiler come first: the others say that there is another. */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compiler), cmocka_unit_test(test_real_text),
-        cmocka_unit_test(test_golden),   cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_object),   cmocka_unit_test(test_cubin),
-        cmocka_unit_test(test_faults),   cmocka_unit_test(test_many_threads)};
+        cmocka_unit_test(test_compiler),        cmocka_unit_test(test_real_text),
+        cmocka_unit_test(test_library_product), cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_lines),           cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_forms),           cmocka_unit_test(test_object),
+        cmocka_unit_test(test_cubin),           cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_many_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,6 +128,10 @@ static inline bool tk_cute_is_float(tk_ktype type) {
 /* A vector's element by number, and the value itself of a scalar. */
 const char *tk_cute_element(tk_cute *x, const tk_kvalue *value, int index);
 
+/* An element of a register tensor by its place, and setting it. */
+const char *tk_cute_take(tk_cute *x, const tk_kvalue *tensor, int64_t place);
+void tk_cute_store(tk_cute *x, const tk_kvalue *tensor, int64_t place, const char *value);
+
 /* The result's name where it is one element, which may then be made under it; else NULL. */
 const char *tk_cute_own_name(tk_cute *x, const tk_kop *op);
 

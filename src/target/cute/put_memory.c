@@ -75,30 +75,31 @@ static const char *coordinate(tk_cute *x, int64_t place) {
     return tk_cute_let(x, "cute.static : !cute.coord<\"%" PRId64 "\">", place);
 }
 
+const char *tk_cute_take(tk_cute *x, const tk_kvalue *tensor, int64_t place) {
+    return tk_cute_let(x, "cute.memref.load(%s, %s) : (%s, !cute.coord<\"%" PRId64 "\">) -> %s",
+                       tk_cute_name(x, tensor), coordinate(x, place),
+                       registers_type(x, tensor->type), place,
+                       tk_cute_scalar((tk_kscalar)tensor->type.scalar));
+}
+
+void tk_cute_store(tk_cute *x, const tk_kvalue *tensor, int64_t place, const char *value) {
+    tk_cute_line(x, "cute.memref.store(%s, %s, %s) : (%s, !cute.coord<\"%" PRId64 "\">, %s) -> ()",
+                 tk_cute_name(x, tensor), coordinate(x, place), value,
+                 registers_type(x, tensor->type), place,
+                 tk_cute_scalar((tk_kscalar)tensor->type.scalar));
+}
+
 void tk_cute_put_get(tk_cute *x, const tk_kop *op) {
-    const char *elements[16], *tensor = tk_cute_operand(x, op, 0),
-                              *type = registers_type(x, op->operands[0]->type),
-                              *scalar = tk_cute_scalar((tk_kscalar)op->results[0]->type.scalar);
-    for (int i = 0; i < op->results[0]->type.lanes; i++) {
-        int64_t place = tk_kop_attr(op, TK_KA_index) + i;
-        elements[i] =
-            tk_cute_let(x, "cute.memref.load(%s, %s) : (%s, !cute.coord<\"%" PRId64 "\">) -> %s",
-                        tensor, coordinate(x, place), type, place, scalar);
-    }
+    const char *elements[16];
+    for (int i = 0; i < op->results[0]->type.lanes; i++)
+        elements[i] = tk_cute_take(x, op->operands[0], tk_kop_attr(op, TK_KA_index) + i);
     tk_cute_gather(x, op, elements);
 }
 
 void tk_cute_put_set(tk_cute *x, const tk_kop *op) {
-    const char *tensor = tk_cute_operand(x, op, 0),
-               *type = registers_type(x, op->operands[0]->type),
-               *scalar = tk_cute_scalar((tk_kscalar)op->operands[1]->type.scalar);
-    for (int i = 0; i < op->operands[1]->type.lanes; i++) {
-        int64_t place = tk_kop_attr(op, TK_KA_index) + i;
-        const char *value = tk_cute_element(x, op->operands[1], i);
-        tk_cute_line(x,
-                     "cute.memref.store(%s, %s, %s) : (%s, !cute.coord<\"%" PRId64 "\">, %s) -> ()",
-                     tensor, coordinate(x, place), value, type, place, scalar);
-    }
+    for (int i = 0; i < op->operands[1]->type.lanes; i++)
+        tk_cute_store(x, op->operands[0], tk_kop_attr(op, TK_KA_index) + i,
+                      tk_cute_element(x, op->operands[1], i));
 }
 
 /* ---- loads and stores ---- */

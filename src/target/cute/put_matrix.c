@@ -1,0 +1,153 @@
+/* ldmatrix, stmatrix and mma.sync on register tensors.
+ *
+ * Fragments are taken out of the tensor as words of 32 bits and put back; the compiler, which keeps
+ * the tensor in registers, has nothing to move. wgmma is refused: the dialect's wait carries no
+ * values, so uses of an accumulator may move above it. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernel/check.h"
+#include "target/cute/cute.h"
+
+static tk_kscalar scalar_of(const tk_kop *op, int operand) {
+    return (tk_kscalar)op->operands[operand]->type.scalar;
+}
+
+/* Elements of a tensor as one vector. */
+static const char *take(tk_cute *x, const tk_kvalue *tensor, int64_t index, int count) {
+    const char *scalar = tk_cute_scalar((tk_kscalar)tensor->type.scalar), *list = "";
+    for (int i = 0; i < count; i++)
+        list = tk_cute_text(x, "%s%s%s", list, i ? ", " : "", tk_cute_take(x, tensor, index + i));
+    return tk_cute_let(x, "vector.from_elements %s : vector<%dx%s>", list, count, scalar);
+}
+
+static int each_of(const tk_kvalue *tensor) {
+    return 4 / tk_kscalar_bytes((tk_kscalar)tensor->type.scalar);
+}
+
+/* A word of 32 bits from place `index` on. */
+static const char *take_word(tk_cute *x, const tk_kvalue *tensor, int64_t index) {
+    int each = each_of(tensor);
+    const char *scalar = tk_cute_scalar((tk_kscalar)tensor->type.scalar);
+    const char *vector = take(x, tensor, index, each);
+    const char *word = strcmp(scalar, "i32")
+                           ? tk_cute_let(x, "vector.bitcast %s : vector<%dx%s> to vector<1xi32>",
+                                         vector, each, scalar)
+                           : vector;
+    return tk_cute_let(x, "vector.extract %s[0] : i32 from vector<1xi32>", word);
+}
+
+static void put_word(tk_cute *x, const tk_kvalue *tensor, int64_t index, const char *word) {
+    int each = each_of(tensor);
+    const char *scalar = tk_cute_scalar((tk_kscalar)tensor->type.scalar);
+    const char *vector = tk_cute_let(x, "vector.broadcast %s : i32 to vector<1xi32>", word);
+    if (strcmp(scalar, "i32"))
+        vector = tk_cute_let(x, "vector.bitcast %s : vector<1xi32> to vector<%dx%s>", vector, each,
+                             scalar);
+    for (int i = 0; i < each; i++)
+        tk_cute_store(x, tensor, index + i,
+                      tk_cute_let(x, "vector.extract %s[%d] : %s from vector<%dx%s>", vector, i,
+                                  scalar, each, scalar));
+}
+
+static const char *repeated(tk_cute *x, const char *text, int64_t count) {
+    const char *list = "";
+    for (int64_t i = 0; i < count; i++) list = tk_cute_text(x, "%s%s%s", list, i ? ", " : "", text);
+    return list;
+}
+
+/* ---- ldmatrix, stmatrix ---- */
+
+static const char *layout_of(const tk_kop *op) {
+    return tk_kop_attr(op, TK_KA_transposed) ? "col" : "row";
+}
+
+void tk_cute_put_load_matrix(tk_cute *x, const tk_kop *op) {
+    int64_t count = tk_kop_attr(op, TK_KA_count), index = tk_kop_attr(op, TK_KA_index);
+    const tk_kvalue *tensor = op->operands[0];
+    const char *type =
+        count == 1 ? "i32" : tk_cute_text(x, "!llvm.struct<(%s)>", repeated(x, "i32", count));
+    const char *all = tk_cute_let(
+        x, "nvvm.ldmatrix %s {num = %" PRId64 " : i32, layout = #nvvm.mma_layout<%s>} : (%s) -> %s",
+        tk_cute_operand(x, op, 1), count, layout_of(op), tk_cute_type(x, op->operands[1]->type),
+        type);
+    for (int64_t i = 0; i < count; i++)
+        put_word(x, tensor, index + i * each_of(tensor),
+                 count == 1
+                     ? all
+                     : tk_cute_let(x, "llvm.extractvalue %s[%" PRId64 "] : %s", all, i, type));
+}
+
+void tk_cute_put_store_matrix(tk_cute *x, const tk_kop *op) {
+    int64_t count = tk_kop_attr(op, TK_KA_count), index = tk_kop_attr(op, TK_KA_index);
+    const tk_kvalue *tensor = op->operands[1];
+    const char *list = "";
+    for (int64_t i = 0; i < count; i++)
+        list = tk_cute_text(x, "%s, %s", list, take_word(x, tensor, index + i * each_of(tensor)));
+    tk_cute_line(x, "nvvm.stmatrix %s%s {layout = #nvvm.mma_layout<%s>} : %s, %s",
+                 tk_cute_operand(x, op, 0), list, layout_of(op),
+                 tk_cute_type(x, op->operands[0]->type), repeated(x, "i32", count));
+}
+
+/* ---- mma.sync ---- */
+
+/* Operands of f16 are vectors of two, the others words. */
+static const char *fragment(tk_cute *x, const tk_kvalue *tensor, int64_t index, int64_t elements) {
+    int each = each_of(tensor);
+    bool half = tensor->type.scalar == TK_K_F16;
+    const char *list = "";
+    for (int64_t i = 0; i < elements; i += each)
+        list = tk_cute_text(x, "%s%s%s", list, i ? ", " : "",
+                            half ? take(x, tensor, index + i, 2) : take_word(x, tensor, index + i));
+    return list;
+}
+
+/* The accumulator: f32 one by one, f16 in pairs. */
+static const char *accumulator(tk_cute *x, const tk_kvalue *tensor, int64_t index,
+                               int64_t elements) {
+    const char *list = "";
+    if (tensor->type.scalar == TK_K_F16) return fragment(x, tensor, index, elements);
+    for (int64_t i = 0; i < elements; i++)
+        list = tk_cute_text(x, "%s%s%s", list, i ? ", " : "", tk_cute_take(x, tensor, index + i));
+    return list;
+}
+
+static void put_results(tk_cute *x, const tk_kvalue *tensor, int64_t index, int64_t elements,
+                        const char *all, const char *type) {
+    bool half = tensor->type.scalar == TK_K_F16;
+    for (int64_t i = 0; i < elements; i += half ? 2 : 1) {
+        const char *part =
+            tk_cute_let(x, "llvm.extractvalue %s[%" PRId64 "] : %s", all, half ? i / 2 : i, type);
+        for (int e = 0; e < (half ? 2 : 1); e++)
+            tk_cute_store(
+                x, tensor, index + i + e,
+                half ? tk_cute_let(x, "vector.extract %s[%d] : f16 from vector<2xf16>", part, e)
+                     : part);
+    }
+}
+
+void tk_cute_put_mma(tk_cute *x, const tk_kop *op) {
+    enum { D, A, B, C };
+    int64_t m = tk_kop_attr(op, TK_KA_m), n = tk_kop_attr(op, TK_KA_n),
+            k = tk_kop_attr(op, TK_KA_k), elements = m * n / 32;
+    bool half = scalar_of(op, A) == TK_K_F16, narrow = scalar_of(op, D) == TK_K_F16;
+    const char *kinds = "", *operand = half ? "vector<2xf16>" : "i32",
+               *value = narrow ? "vector<2xf16>" : "f32";
+    const char *type =
+        tk_cute_text(x, "!llvm.struct<(%s)>", repeated(x, value, narrow ? elements / 2 : elements));
+    if (!half)
+        kinds = tk_cute_text(x,
+                             "multiplicandAPtxType = #nvvm.mma_type<%s>, multiplicandBPtxType = "
+                             "#nvvm.mma_type<%s>, ",
+                             tk_kscalar_text(scalar_of(op, A)), tk_kscalar_text(scalar_of(op, B)));
+    const char *a = fragment(x, op->operands[A], tk_kop_attr(op, TK_KA_a_index), m * k / 32),
+               *b = fragment(x, op->operands[B], tk_kop_attr(op, TK_KA_b_index), n * k / 32),
+               *c = accumulator(x, op->operands[C], tk_kop_attr(op, TK_KA_c_index), elements);
+    const char *all =
+        tk_cute_let(x,
+                    "nvvm.mma.sync A[%s] B[%s] C[%s] {layoutA = #nvvm.mma_layout<row>, layoutB = "
+                    "#nvvm.mma_layout<col>, %sshape = #nvvm.shape<m = %" PRId64 ", n = %" PRId64
+                    ", k = %" PRId64 ">} : (%s, %s, %s) -> %s",
+                    a, b, c, kinds, m, n, k, operand, operand, value, type);
+    put_results(x, op->operands[D], tk_kop_attr(op, TK_KA_d_index), elements, all, type);
+}
