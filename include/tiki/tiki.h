@@ -8,6 +8,7 @@
 #include "tiki/api.h"
 #include "tiki/array.h"
 #include "tiki/axes.h"
+#include "tiki/bench.h"
 #include "tiki/cache.h"
 #include "tiki/checkpoint.h"
 #include "tiki/devices.h"

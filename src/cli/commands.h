@@ -10,6 +10,7 @@ int command_generate(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_cache(int argc, char **argv);
+int command_bench(int argc, char **argv);
 
 /* Prints "tiki COMMAND: message of this thread's error" and returns 1. */
 int complain_of_error(const char *command);

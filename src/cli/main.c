@@ -25,6 +25,7 @@ static const command commands[] = {
     {"kernel", command_kernel, "check, format and build kernels in .tk files"},
     {"emulate", command_emulate, "run a kernel on the CPU and judge it"},
     {"cache", command_cache, "list, check and shorten the kernels kept on disk"},
+    {"bench", command_bench, "measure a kernel of the library on a GPU"},
     {"info", command_info, "version, devices, libraries, and why a device is off"},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
