@@ -38,6 +38,8 @@ done
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck synccheck racecheck initcheck; do
         step "$tool" 90 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/test_gpu_small"
+        step "$tool-kernels" 90 env TIKI_GPU_TEST_SMALL=1 \
+            compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/test_gpu_kernels"
     done
 else
     echo "== compute-sanitizer: skipped, it is not installed"
@@ -45,4 +47,9 @@ fi
 for program in "$programs"/gpu_*; do
     [ -x "$program" ] && step "$(basename "$program")" 150 "$program"
 done
+if python3 -c 'import torch; torch.zeros(1).cuda()' 2>/dev/null; then
+    step gpu_peers 150 python3 "$(dirname "$0")/gpu_peers.py"
+else
+    echo "== gpu_peers: skipped, there is no torch with a card"
+fi
 exit "$status"

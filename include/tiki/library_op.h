@@ -29,6 +29,11 @@ TK_API tk_array tk_kernel_column_sum(tk_array x, const tk_library_schedule *sche
  * Operands whose last two axes are exchanged views are read as they lie. */
 TK_API tk_array tk_kernel_matmul(tk_array a, tk_array b, const tk_library_schedule *schedule);
 
+/* The same by TMA and wgmma, for compute capability 9 and the emulator: the rows of a and b in
+ * memory are multiples of 16 bytes. */
+TK_API tk_array tk_kernel_hopper_matmul(tk_array a, tk_array b,
+                                        const tk_library_schedule *schedule);
+
 /* The default schedule of kernel `id` for operands as the function above of its name takes them
  * (`count` of them). */
 TK_API tk_status tk_library_schedule_for(tk_library_id id, const tk_array *operands, size_t count,

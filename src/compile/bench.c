@@ -74,8 +74,7 @@ static tk_status set_tensors(bench *b) {
         set_products(b, dtype);
         return TK_OK;
     }
-    for (size_t i = 0; i < b->n_tensors; i++)
-        set_tensor(&b->tensors[i], dtype, s->rank, s->shape);
+    for (size_t i = 0; i < b->n_tensors; i++) set_tensor(&b->tensors[i], dtype, s->rank, s->shape);
     const int64_t *columns = &s->shape[s->rank - 1];
     if (s->id == TK_LIBRARY_RMS_NORM) {
         set_tensor(&b->tensors[1], dtype, 1, columns);
@@ -318,7 +317,8 @@ tk_status tk_bench_print(const tk_bench_spec *spec, const tk_bench_result *r, ch
         tk_strbuf_printf(&out, "%s%lld", i ? ", " : "", (long long)spec->shape[i]);
     tk_strbuf_printf(&out, "], \"schedule\": \"%s\", \"us\": %.3f, \"fastest_us\": %.3f, ",
                      r->schedule, 1e6 * r->seconds, 1e6 * r->fastest);
-    tk_strbuf_printf(&out, "\"bytes\": %lld, \"TBps\": %.3f, \"copy_TBps\": %.3f, \"share\": %.3f, ",
+    tk_strbuf_printf(&out,
+                     "\"bytes\": %lld, \"TBps\": %.3f, \"copy_TBps\": %.3f, \"share\": %.3f, ",
                      (long long)r->bytes, 1e-12 * bandwidth, 1e-12 * r->copy_bandwidth,
                      r->copy_bandwidth > 0 ? bandwidth / r->copy_bandwidth : 0);
     if (r->flops)

@@ -25,7 +25,7 @@ static void release_launch(tk_ref *ref) { tk_free(ref); }
 static bool library_takes(const library_launch *launch, const tk_strided *view) {
     if (tk_strides_row_major(view->rank, view->shape, view->strides)) return true;
     int last = view->rank - 1;
-    return launch->strided && view->rank >= 2 &&
+    return launch->strided && view->rank >= 2 && (uintptr_t)view->data % 16 == 0 &&
            (view->strides[last] == 1 || view->strides[last - 1] == 1) && view->strides[last] >= 1 &&
            view->strides[last - 1] >= 1;
 }

@@ -250,41 +250,77 @@ static tk_shape product_shape(tk_array a, tk_array b) {
     return shape;
 }
 
-static tk_status product_forward(void *arg, const tk_array *args, size_t n_args,
-                                 tk_arrays *results) {
-    const op_self *self = arg;
-    (void)n_args;
-    tk_library_spec spec = {
-        .id = TK_LIBRARY_GEMM,
-        .slots = {tk_slot_in(args[0]), tk_slot_in(args[1]),
-                  tk_slot_out(tk_array_dtype(args[0]), product_shape(args[0], args[1]))},
-        .schedule = schedule_of(self),
-        .strided = true};
+static tk_status product_node(const op_self *self, tk_library_id id, tk_array a, tk_array b,
+                              tk_arrays *results) {
+    tk_library_spec spec = {.id = id,
+                            .slots = {tk_slot_in(a), tk_slot_in(b),
+                                      tk_slot_out(tk_array_dtype(a), product_shape(a, b))},
+                            .schedule = schedule_of(self),
+                            .strided = true};
     return tk_library_node(self->context, &spec, results);
+}
+
+static tk_status plain_forward(void *self, const tk_array *args, size_t n_args,
+                               tk_arrays *results) {
+    (void)n_args;
+    return product_node(self, TK_LIBRARY_GEMM, args[0], args[1], results);
+}
+
+static tk_status hopper_forward(void *self, const tk_array *args, size_t n_args,
+                                tk_arrays *results) {
+    (void)n_args;
+    return product_node(self, TK_LIBRARY_HOPPER_GEMM, args[0], args[1], results);
 }
 
 static tk_array turned(tk_array a) { return tk_swapaxes(a, -1, -2); }
 
+typedef tk_array (*product)(tk_array a, tk_array b, const tk_library_schedule *schedule);
+
 /* a, b, dy, y */
-static tk_status product_vjp(void *arg, const tk_array *args, size_t n_args, tk_arrays *results) {
-    (void)arg, (void)n_args;
-    tk_status status = tk_arrays_push(results, tk_kernel_matmul(args[2], turned(args[1]), NULL));
+static tk_status product_vjp(product by, const tk_array *args, tk_arrays *results) {
+    tk_status status = tk_arrays_push(results, by(args[2], turned(args[1]), NULL));
     if (status != TK_OK) return status;
-    return tk_arrays_push(results, tk_kernel_matmul(turned(args[0]), args[2], NULL));
+    return tk_arrays_push(results, by(turned(args[0]), args[2], NULL));
 }
 
 /* a, b, da, db */
-static tk_status product_jvp(void *arg, const tk_array *args, size_t n_args, tk_arrays *results) {
-    (void)arg, (void)n_args;
-    tk_array first = tk_kernel_matmul(args[2], args[1], NULL);
-    return tk_arrays_push(results, tk_add(first, tk_kernel_matmul(args[0], args[3], NULL)));
+static tk_status product_jvp(product by, const tk_array *args, tk_arrays *results) {
+    tk_array first = by(args[2], args[1], NULL);
+    return tk_arrays_push(results, tk_add(first, by(args[0], args[3], NULL)));
+}
+
+static tk_status plain_vjp(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    (void)self, (void)n_args;
+    return product_vjp(tk_kernel_matmul, args, results);
+}
+static tk_status plain_jvp(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    (void)self, (void)n_args;
+    return product_jvp(tk_kernel_matmul, args, results);
+}
+static tk_status hopper_vjp(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    (void)self, (void)n_args;
+    return product_vjp(tk_kernel_hopper_matmul, args, results);
+}
+static tk_status hopper_jvp(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    (void)self, (void)n_args;
+    return product_jvp(tk_kernel_hopper_matmul, args, results);
 }
 
 tk_array tk_kernel_matmul(tk_array a, tk_array b, const tk_library_schedule *schedule) {
     static const tk_kernel_rules rules = {.name = "matmul",
-                                          .forward = product_forward,
-                                          .vjp = product_vjp,
-                                          .jvp = product_jvp,
+                                          .forward = plain_forward,
+                                          .vjp = plain_vjp,
+                                          .jvp = plain_jvp,
+                                          .batching = TK_BATCHING_LEADING};
+    const tk_array args[] = {a, b};
+    return call(&rules, 0, schedule, args, 2);
+}
+
+tk_array tk_kernel_hopper_matmul(tk_array a, tk_array b, const tk_library_schedule *schedule) {
+    static const tk_kernel_rules rules = {.name = "hopper_matmul",
+                                          .forward = hopper_forward,
+                                          .vjp = hopper_vjp,
+                                          .jvp = hopper_jvp,
                                           .batching = TK_BATCHING_LEADING};
     const tk_array args[] = {a, b};
     return call(&rules, 0, schedule, args, 2);
@@ -312,6 +348,7 @@ static tk_status slots_of(tk_library_id id, const tk_array *o, size_t count, tk_
         slots[1] = tk_slot_out(like.dtype, TK_SHAPE(tk_array_dim(o[0], -1)));
         return TK_OK;
     case TK_LIBRARY_GEMM:
+    case TK_LIBRARY_HOPPER_GEMM:
         if (count < 2) return tk_fail(TK_INVALID_ARGUMENT, "a product has two operands");
         slots[2] = tk_slot_out(like.dtype, product_shape(o[0], o[1]));
         return TK_OK;

@@ -121,6 +121,7 @@ static tk_array plain_turn(const tk_array *a) { return tk_swapaxes(a[0], -1, -2)
 static tk_array sums(const tk_array *a) { return tk_kernel_column_sum(a[0], NULL); }
 static tk_array plain_sums(const tk_array *a) { return tk_sum(a[0], TK_AXES(0), TK_DROPDIMS); }
 static tk_array product(const tk_array *a) { return tk_kernel_matmul(a[0], a[1], NULL); }
+static tk_array hopper(const tk_array *a) { return tk_kernel_hopper_matmul(a[0], a[1], NULL); }
 static tk_array plain_product(const tk_array *a) { return tk_matmul(a[0], a[1]); }
 
 static void test_values_and_derivatives(void **state) {
@@ -134,6 +135,7 @@ static void test_values_and_derivatives(void **state) {
         {turn, plain_turn, 1, {TK_SHAPE(2, 19, 35)}, TK_FLOAT32, 0},
         {sums, plain_sums, 1, {TK_SHAPE(50, 24)}, TK_FLOAT32, 1e-4f},
         {product, plain_product, 2, {TK_SHAPE(24, 32), TK_SHAPE(32, 40)}, TK_FLOAT16, 2e-2f},
+        {hopper, plain_product, 2, {TK_SHAPE(72, 64), TK_SHAPE(64, 80)}, TK_BFLOAT16, 8e-2f},
         {product, plain_product, 2, {TK_SHAPE(17, 9), TK_SHAPE(9, 21)}, TK_BFLOAT16, 5e-2f},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) compare(&pairs[i]);

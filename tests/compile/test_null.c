@@ -71,8 +71,7 @@ static void library_ops(void **state) {
     gives_status(tk_library_schedule_for(TK_LIBRARY_SOFTMAX, P(&x), 1, P(&schedule)));
     assert_int_equal(tk_array_status(tk_kernel_softmax(TK_NO_ARRAY, NULL)), TK_INVALID_ARGUMENT);
     assert_int_equal(tk_array_status(tk_kernel_transpose(TK_NO_ARRAY, NULL)), TK_INVALID_ARGUMENT);
-    assert_int_equal(tk_array_status(tk_kernel_column_sum(TK_NO_ARRAY, NULL)),
-                     TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_array_status(tk_kernel_column_sum(TK_NO_ARRAY, NULL)), TK_INVALID_ARGUMENT);
     assert_int_equal(tk_array_status(tk_kernel_matmul(TK_NO_ARRAY, x, NULL)), TK_INVALID_ARGUMENT);
     assert_int_equal(tk_array_status(tk_kernel_rms_norm(TK_NO_ARRAY, x, 1e-5, NULL)),
                      TK_INVALID_ARGUMENT);

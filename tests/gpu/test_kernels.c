@@ -1,0 +1,285 @@
+/* Kernels on a card: the emulator's bits, the processor's gradients, training, threads, leaks.
+ * TIKI_GPU_TEST_DEVICE names another device (emulator), to try the tests themselves;
+ * TIKI_GPU_TEST_SMALL=1 leaves out what is large or long, for the sanitizers of a card. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/kernel_files.h"
+#include "support/small_mlp.h"
+#include "tiki/gpu.h"
+#include "tiki/kernel_op.h"
+
+static tk_context *ctx;
+static tk_scope scope;
+static tk_stream_id card, emulator;
+static const char *device_name;
+static bool small;
+
+static int begin(void **state) {
+    (void)state;
+    ctx = make_context();
+    scope = tk_scope_open(ctx);
+    if (tk_device_stream(ctx, "emulator", &emulator) != TK_OK) return -1;
+    return tk_device_stream(ctx, device_name, &card) == TK_OK ? 0 : -1;
+}
+
+static int end(void **state) {
+    (void)state;
+    tk_scope_close(scope);
+    tk_context_release(ctx);
+    return 0;
+}
+
+static tk_array normal(tk_shape shape, tk_dtype dtype) {
+    return tk_astype(tk_random_normal(ctx, shape, TK_FLOAT32, 0, 1, TK_NO_ARRAY), dtype);
+}
+
+/* Small integers: sums of their products are exact in any order. */
+static tk_array whole(tk_shape shape, tk_dtype dtype) {
+    return tk_astype(tk_random_randint(ctx, -2, 3, shape, TK_INT32, TK_NO_ARRAY), dtype);
+}
+
+static void assert_same(const char *what, tk_array got, tk_array expected) {
+    size_t bytes = (size_t)tk_array_size(expected) * tk_dtype_size(tk_array_dtype(expected));
+    unsigned char *a = malloc(bytes + 1), *b = malloc(bytes + 1);
+    assert_ok(tk_copy_out(got, a, bytes));
+    assert_ok(tk_copy_out(expected, b, bytes));
+    for (size_t i = 0; i < bytes; i++)
+        if (a[i] != b[i]) fail_msg("%s: byte %zu of %zu differs", what, i, bytes);
+    free(a);
+    free(b);
+}
+
+/* ---- the emulator's bits ---- */
+
+typedef tk_array (*one_op)(tk_array a);
+typedef tk_array (*two_op)(tk_array a, tk_array b);
+
+static tk_array soft(tk_array a) { return tk_kernel_softmax(a, NULL); }
+static tk_array turn(tk_array a) { return tk_kernel_transpose(a, NULL); }
+static tk_array sums(tk_array a) { return tk_kernel_column_sum(a, NULL); }
+static tk_array copy(tk_array a) { return tk_contiguous(tk_transpose(a, TK_AXES(1, 0))); }
+static tk_array strided(tk_array a) {
+    tk_array part = tk_slice(a, TK_AXES(1, -1), TK_AXES(-1, 0), TK_AXES(2, -3));
+    return tk_add(part, part);
+}
+static tk_array narrow(tk_array a) { return tk_astype(a, TK_BFLOAT16); }
+static tk_array to_int(tk_array a) {
+    return tk_astype(tk_multiply(a, tk_scalar(ctx, 1e9)), TK_INT32);
+}
+static tk_array norm(tk_array a, tk_array w) { return tk_kernel_rms_norm(a, w, 1e-5, NULL); }
+static tk_array product(tk_array a, tk_array b) { return tk_kernel_matmul(a, b, NULL); }
+static tk_array hopper(tk_array a, tk_array b) { return tk_kernel_hopper_matmul(a, b, NULL); }
+
+static void same_one(const char *what, one_op op, tk_array x) {
+    assert_same(what, op(tk_to_stream(x, card)), op(tk_to_stream(x, emulator)));
+}
+static void same_two(const char *what, two_op op, tk_array x, tk_array y) {
+    assert_same(what, op(tk_to_stream(x, card), tk_to_stream(y, card)),
+                op(tk_to_stream(x, emulator), tk_to_stream(y, emulator)));
+}
+
+static void test_moves_and_elementwise(void **state) {
+    (void)state;
+    static const one_op ones[] = {copy,    strided, narrow,   to_int,   tk_abs,   tk_negative,
+                                  tk_sqrt, tk_ceil, tk_rsqrt, tk_floor, tk_square};
+    static const two_op twos[] = {tk_add,     tk_subtract, tk_multiply, tk_divide,
+                                  tk_maximum, tk_minimum,  tk_less,     tk_equal};
+    tk_array x = normal(TK_SHAPE(67, 129), TK_FLOAT32), y = normal(TK_SHAPE(129), TK_FLOAT32);
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) same_one("an op", ones[i], x);
+    for (size_t i = 0; i < sizeof twos / sizeof *twos; i++) same_two("an op of two", twos[i], x, y);
+    tk_array h = tk_astype(x, TK_FLOAT16), g = tk_astype(y, TK_FLOAT16);
+    for (size_t i = 0; i < sizeof twos / sizeof *twos; i++) same_two("of halves", twos[i], h, g);
+    tk_array k = whole(TK_SHAPE(67, 129), TK_INT32), l = whole(TK_SHAPE(129), TK_INT32);
+    for (size_t i = 0; i < 3; i++) same_two("of integers", twos[i], k, l);
+}
+
+static void test_rows(void **state) {
+    (void)state;
+    static const tk_dtype dtypes[] = {TK_FLOAT32, TK_FLOAT16, TK_BFLOAT16};
+    static const int64_t columns[] = {1, 16, 64, 100, 1000, 4096};
+    size_t n_columns = small ? 4 : sizeof columns / sizeof *columns;
+    for (int d = 0; d < 3; d++)
+        for (size_t c = 0; c < n_columns; c++) {
+            tk_array x = normal(TK_SHAPE(9, columns[c]), dtypes[d]);
+            tk_array w = normal(TK_SHAPE(columns[c]), dtypes[d]);
+            same_one("softmax", soft, x);
+            same_one("transpose", turn, x);
+            same_one("column_sum", sums, x);
+            same_two("rms_norm", norm, x, w);
+        }
+}
+
+static void test_products(void **state) {
+    (void)state;
+    static const int64_t sizes[][3] = {{128, 128, 64}, {64, 96, 32}, {17, 9, 21}, {200, 136, 72}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int64_t *s = sizes[i];
+        tk_array a = whole(TK_SHAPE(s[0], s[2]), TK_FLOAT16),
+                 b = whole(TK_SHAPE(s[2], s[1]), TK_FLOAT16);
+        same_two("gemm", product, a, b);
+        if (s[1] % 8 == 0 && s[2] % 8 == 0) same_two("hopper_gemm", hopper, a, b);
+    }
+}
+
+/* Gradients of the backward kernels too. */
+static tk_status of_norm(void *self, const tk_array *args, size_t n, tk_arrays *results) {
+    (void)self, (void)n;
+    return tk_arrays_push(results, norm(args[0], args[1]));
+}
+static tk_status of_softmax(void *self, const tk_array *args, size_t n, tk_arrays *results) {
+    (void)self, (void)n;
+    return tk_arrays_push(results, soft(args[0]));
+}
+
+static void same_gradients(const char *what, tk_function function, const tk_array *args, size_t n) {
+    tk_array ct = normal(tk_array_shape(args[0]), tk_array_dtype(args[0])), far[2];
+    tk_arrays values = {0}, grads = {0};
+    const tk_stream_id streams[] = {card, emulator};
+    for (int s = 0; s < 2; s++) {
+        tk_array far_ct = tk_to_stream(ct, streams[s]);
+        for (size_t i = 0; i < n; i++) far[i] = tk_to_stream(args[i], streams[s]);
+        assert_ok(tk_vjp(ctx, function, NULL, far, n, &far_ct, 1, &values, &grads));
+    }
+    for (size_t i = 0; i < n; i++) assert_same(what, grads.items[i], grads.items[n + i]);
+    tk_arrays_clear(&values);
+    tk_arrays_clear(&grads);
+}
+
+static void test_gradients(void **state) {
+    (void)state;
+    for (int64_t columns = 24; columns <= (small ? 24 : 2400); columns *= 10) {
+        tk_array x = normal(TK_SHAPE(33, columns), TK_FLOAT32);
+        tk_array args[] = {x, normal(TK_SHAPE(columns), TK_FLOAT32)};
+        same_gradients("gradients of rms_norm", of_norm, args, 2);
+        same_gradients("gradients of softmax", of_softmax, args, 1);
+    }
+}
+
+/* ---- whole programs ---- */
+
+static void test_training(void **state) {
+    (void)state;
+    mlp_follow(ctx, card, 30);
+}
+
+static tk_array launch_add(const tk_kernel *kernel, tk_array x, tk_array y) {
+    int64_t n = tk_array_size(x);
+    const tk_bind binds[] = {tk_bind_input(0), tk_bind_input(1), tk_bind_output(0),
+                             tk_bind_integer(n)};
+    const tk_launch_output output = {TK_FLOAT32, TK_SHAPE(n), 0};
+    tk_launch_spec spec = {.size = sizeof spec,
+                           .kernel = (tk_kernel *)(uintptr_t)kernel,
+                           .n_binds = 4,
+                           .binds = binds,
+                           .n_outputs = 1,
+                           .outputs = &output};
+    const tk_array inputs[] = {x, y};
+    tk_arrays outputs = {0};
+    assert_ok(tk_launch(ctx, &spec, inputs, 2, &outputs));
+    tk_array out = tk_reshape(outputs.items[0], TK_SHAPE(n));
+    tk_arrays_clear(&outputs);
+    return out;
+}
+
+static tk_kernel *add_kernel;
+
+static void test_many_launches(void **state) {
+    (void)state;
+    tk_device *device = tk_stream_device_of(ctx, card);
+    tk_array x = tk_to_stream(tk_ones(ctx, TK_SHAPE(1000), TK_FLOAT32), card);
+    assert_ok(tk_eval(x));
+    size_t before = tk_device_memory(device).active;
+    int launches = strcmp(device_name, "emulator") ? 10000 : 100;
+    for (int i = 0; i < launches; i += 10) {
+        tk_scope inner = tk_scope_open(ctx);
+        tk_array y = x;
+        for (int k = 0; k < 10; k++) y = launch_add(add_kernel, y, x);
+        assert_float_equal(first_f32(tk_slice(y, TK_AXES(999), TK_AXES(1000), TK_ALL_AXES)), 11, 0);
+        tk_scope_close(inner);
+    }
+    assert_int_equal(tk_device_memory(device).active, before);
+}
+
+static void *work(void *arg) {
+    tk_stream_id mine;
+    (void)arg;
+    (void)tk_stream_use(ctx, card);
+    if (tk_stream_new(ctx, &mine) != TK_OK) return (void *)1;
+    (void)tk_stream_use(ctx, mine);
+    for (int i = 0; i < 50; i++) {
+        tk_scope inner = tk_scope_open(ctx);
+        tk_array x = tk_full(tk_scalar(ctx, i), TK_SHAPE(5000), TK_FLOAT32), y = x;
+        for (int k = 0; k < 4; k++) y = launch_add(add_kernel, y, x);
+        double last = 0;
+        tk_status status = tk_item(tk_slice(y, TK_AXES(4999), TK_AXES(5000), TK_ALL_AXES), &last);
+        tk_scope_close(inner);
+        if (status != TK_OK || last != 5 * i) return (void *)1;
+    }
+    return NULL;
+}
+
+static void test_threads_on_their_own_streams(void **state) {
+    (void)state;
+    enum { THREADS = 16 };
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+}
+
+/* ---- the way out ---- */
+
+static const char vector_add[] =
+    "tiki kernel 1\nkernel vector_add(%x: ptr<f32, global> read align 4 size %n, %y: ptr<f32, "
+    "global> read align 4 size %n, %z: ptr<f32, global> write align 4 size %n, %n: i32)\n"
+    "form thread require %n >= 0 grid (ceildiv(%n, 256), 1, 1) block (256, 1, 1)\n{\n"
+    "%t = thread_index.x : i32\n%b = block_index.x : i32\n%f = mul %b, i32(256) : i32\n"
+    "%i = add %f, %t : i32\n%in = icmp.slt %i, %n : i1\nif %in {\n"
+    "%px = offset %x, %i : ptr<f32, global>\n%py = offset %y, %i : ptr<f32, global>\n"
+    "%pz = offset %z, %i : ptr<f32, global>\n%a = load %px : f32\n%c = load %py : f32\n"
+    "%s = add %a, %c : f32\nstore %pz, %s\n}\n}\n";
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+        TEST(test_moves_and_elementwise),
+        TEST(test_rows),
+        TEST(test_products),
+        TEST(test_gradients),
+        TEST(test_training),
+        TEST(test_many_launches),
+        TEST(test_threads_on_their_own_streams),
+    };
+    const struct CMUnitTest small_tests[] = {
+        TEST(test_moves_and_elementwise),
+        TEST(test_rows),
+        TEST(test_products),
+        TEST(test_gradients),
+    };
+    tk_gpu_info info;
+    device_name = getenv("TIKI_GPU_TEST_DEVICE");
+    if (!device_name) {
+        device_name = "gpu";
+        if (tk_gpu_describe(0, &info) != TK_OK) {
+            printf("test_gpu_kernels: skipped, %s\n", tk_error_message());
+            return 77;
+        }
+        printf("test_gpu_kernels on %s\n", info.name);
+    }
+    add_kernel = parse_text(vector_add);
+    const char *asked = getenv("TIKI_GPU_TEST_SMALL");
+    small = asked && asked[0] == '1';
+    int failed = small ? cmocka_run_group_tests(small_tests, NULL, NULL)
+                       : cmocka_run_group_tests(tests, NULL, NULL);
+    tk_kernel_release(add_kernel);
+    return failed;
+}
