@@ -38,6 +38,10 @@ TK_API tk_status tk_exporter_save(const tk_exporter *exporter, const char *path,
 TK_API tk_status tk_exported_load(tk_context *context, const char *path,
                                   tk_exported **out_exported);
 
+/* The same from memory, which is copied. `name` stands for the file in messages. */
+TK_API tk_status tk_exported_parse(tk_context *context, const char *name, const void *data,
+                                   size_t bytes, tk_exported **out_exported);
+
 /* The user's text, "" where there is none. Borrowed. */
 TK_API const char *tk_exported_metadata(const tk_exported *exported);
 

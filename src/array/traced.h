@@ -23,9 +23,11 @@ typedef struct tk_law {
     uint32_t step;
     uint32_t offset; /* of the field in the record */
     int32_t item;    /* of a list; -1: the field itself */
-    enum { TK_LAW_SHIFT, TK_LAW_SCALE, TK_LAW_REAL, TK_LAW_AXIS, TK_LAW_REST } kind;
+    enum { TK_LAW_SHIFT, TK_LAW_SCALE, TK_LAW_REAL, TK_LAW_AXES, TK_LAW_REST } kind;
     int group;       /* SHIFT: the number plus what this length has grown by */
-    uint32_t slot;   /* AXIS: the length of axis `group` of what is in this slot */
+    uint32_t slot;   /* AXES: the product of lengths of what is in this slot, */
+    uint32_t axes;   /* of these axes, a bit each */
+    bool is_real;    /* the field holds a float, whatever the kind */
     int64_t number;  /* as first recorded */
     int64_t beside;  /* SCALE: (number + beside) grows by the powers, and beside goes again */
     double factor;   /* REAL: times the powers of the lengths themselves */

@@ -240,19 +240,48 @@ static tk_status add_law(pairing *p, tk_law law, bool found, uint32_t offset, in
     return tk_vec_push(&p->laws, law) ? TK_OK : tk_traced_no_memory();
 }
 
-/* A length that an earlier step has in both recordings. */
-static bool find_axis(const pairing *p, int64_t near, int64_t far, tk_law *law) {
+/* Most axes of a step whose products are tried. */
+#define MOST_AXES 6
+
+static int64_t product_of(const tk_node *node, uint32_t axes) {
+    int64_t product = 1;
+    for (int axis = 0; axis < node->rank; axis++)
+        if (axes >> axis & 1u && tk_mul_overflow_i64(product, node->shape[axis], &product))
+            return -1;
+    return product;
+}
+
+/* Lengths of an earlier step, or a product of some, that are the number in both recordings. */
+static bool find_axes(const pairing *p, int64_t near, int64_t far, tk_law *law) {
     for (size_t i = p->steps.count; i-- > 0;) {
         const tk_node *one = p->steps.items[i], *other = p->fars.items[i];
-        for (int axis = 0; axis < one->rank && axis < other->rank; axis++) {
-            if (one->shape[axis] != near || other->shape[axis] != far) continue;
-            *law = (tk_law){.kind = TK_LAW_AXIS,
-                            .group = axis,
+        if (one->rank != other->rank || one->rank > MOST_AXES) continue;
+        for (uint32_t axes = 1; axes < 1u << one->rank; axes++) {
+            if (product_of(one, axes) != near || product_of(other, axes) != far) continue;
+            *law = (tk_law){.kind = TK_LAW_AXES,
+                            .axes = axes,
                             .slot = (uint32_t)(p->near->placeholders.count + i)};
             return true;
         }
     }
     return false;
+}
+
+static bool explain_length(const pairing *p, int64_t near, int64_t far, tk_law *law) {
+    return explain_integer(p->varying, near, far, law) || find_axes(p, near, far, law);
+}
+
+/* Whether a float is a whole number that every dtype of its size holds. */
+static bool is_whole(double value) { return fabs(value) < 2048 * 4096.0 && value == floor(value); }
+
+/* Powers of lengths, or a count. */
+static bool explain_float(const pairing *p, tk_dtype dtype, double near, double far, tk_law *law) {
+    if (explain_real(p->varying, dtype, near, far, law)) return true;
+    if (!is_whole(near) || !is_whole(far)) return false;
+    *law = (tk_law){0};
+    bool found = explain_length(p, (int64_t)near, (int64_t)far, law);
+    law->is_real = true;
+    return found;
 }
 
 /* One length of a reshape follows from the others. */
@@ -265,8 +294,7 @@ static tk_status compare_lists(pairing *p, const tk_list *one, const tk_list *ot
         int64_t here = one->items[i], there = other->items[i];
         if (here == there) continue;
         law = (tk_law){0};
-        bool found =
-            explain_integer(p->varying, here, there, &law) || find_axis(p, here, there, &law);
+        bool found = explain_length(p, here, there, &law);
         if (!found && n_rest++ == 0) {
             law.kind = TK_LAW_REST;
             found = true;
@@ -284,8 +312,8 @@ static bool explain_bits(const pairing *p, tk_field_kind kind, tk_dtype dtype, c
     memcpy(&far, other, sizeof far);
     if (kind == TK_FIELD_FLOAT) dtype = TK_FLOAT64;
     if (kind == TK_FIELD_INT || !tk_dtype_is_inexact(dtype))
-        return explain_integer(p->varying, (int64_t)near, (int64_t)far, law);
-    return explain_real(p->varying, dtype, real_of(near), real_of(far), law);
+        return explain_length(p, (int64_t)near, (int64_t)far, law);
+    return explain_float(p, dtype, real_of(near), real_of(far), law);
 }
 
 static tk_status compare_attrs(pairing *p, const tk_node *near, const tk_node *far) {
@@ -516,6 +544,11 @@ static double round_constant(const tk_node *step, double value) {
     return (double)(float)value;
 }
 
+static void put_real(const tk_node *step, double value, char *at) {
+    if (step->op == TK_OP_const) value = round_constant(step, value);
+    memcpy(at, &value, sizeof value);
+}
+
 /* What is missing to the size of the operand; the item itself does not count. */
 static tk_status rest_of(const tk_list *list, int32_t item, const tk_node *operand, int64_t *out) {
     int64_t others = 1;
@@ -554,17 +587,18 @@ tk_status tk_traced_apply_laws(const tk_traced *traced, size_t step, const int64
         int64_t number = 0;
         if (law->step != step) break;
         if (law->kind == TK_LAW_REAL) {
-            double value = law->factor * powers(law, lengths, traced->varying.count);
-            if (node->op == TK_OP_const) value = round_constant(node, value);
-            memcpy(at, &value, sizeof value);
+            put_real(node, law->factor * powers(law, lengths, traced->varying.count), at);
             continue;
         }
         if (law->kind == TK_LAW_REST) continue;
-        if (law->kind == TK_LAW_AXIS)
-            number =
-                values[law->slot]->rank > law->group ? values[law->slot]->shape[law->group] : 0;
+        if (law->kind == TK_LAW_AXES)
+            number = product_of(values[law->slot], law->axes);
         else
             TK_TRY(integer_now(law, &traced->varying, lengths, &number));
+        if (law->is_real) {
+            put_real(node, (double)number, at);
+            continue;
+        }
         if (law->item >= 0) {
             const tk_list *list = (const void *)at;
             ((int64_t *)(uintptr_t)list->items)[law->item] = number;

@@ -62,13 +62,27 @@ static tk_node *counts(tk_builder *b, const runs *r) {
     return tkb_astype(b, tkb_subtract(b, next, begin), TK_INT32);
 }
 
-static tk_status check(const tk_node *a, int64_t size, const tk_node *fill) {
+/* A number that the dtype of the array does not have would silently be another. */
+static tk_status check_fill(tk_builder *b, const tk_node *a, tk_node *fill) {
+    tk_dtype dtype = (tk_dtype)a->dtype;
+    if (fill->op != TK_OP_const || !(fill->flags & TK_NODE_WEAK) || !tk_dtype_is_integer(dtype) ||
+        !tk_dtype_is_integer((tk_dtype)fill->dtype))
+        return TK_OK;
+    const tk_attrs_constant *given = tk_node_attrs(fill);
+    const tk_attrs_constant *taken = tk_node_attrs(tkb_astype(b, fill, dtype));
+    if (given->real == taken->real) return TK_OK;
+    return tk_fail(TK_INVALID_ARGUMENT, "unique: fill_value is %lld, which %s does not have",
+                   (long long)given->real, tk_dtype_name(dtype));
+}
+
+static tk_status check(tk_builder *b, const tk_node *a, int64_t size, tk_node *fill) {
     if (size < 0 || size == INT64_MAX)
         return tk_fail(TK_INVALID_ARGUMENT, "unique: size is %lld, expected 0 or more",
                        (long long)size);
     if (fill && fill->size != 1)
         return tk_fail(TK_SHAPE_ERROR, "unique: fill_value is %s, expected one element",
                        tk_text_node(fill));
+    if (fill) TK_TRY(check_fill(b, a, fill));
     if (a->size == 0 && size > 0 && !fill)
         return tk_fail(TK_INVALID_ARGUMENT,
                        "unique: %s has no elements, expected a fill_value for %lld of them",
@@ -79,7 +93,7 @@ static tk_status check(const tk_node *a, int64_t size, const tk_node *fill) {
 bool tkb_unique(tk_builder *b, tk_node *a, int64_t size, tk_node *fill, tk_node_vec *out) {
     if (tk_node_is_error(a)) return tk_vec_push(out, a);
     if (fill && tk_node_is_error(fill)) return tk_vec_push(out, fill);
-    tk_status status = check(a, size, fill);
+    tk_status status = check(b, a, size, fill);
     if (status != TK_OK) return tk_vec_push(out, tkb_fail(b, status));
     runs r;
     find_runs(b, a, size, &r);

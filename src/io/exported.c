@@ -194,22 +194,42 @@ static tk_status read_traces(tk_exported *e, const char *file) {
     return TK_OK;
 }
 
-tk_status tk_exported_load(tk_context *context, const char *path, tk_exported **out_exported) {
-    TK_NEED(context, path, out_exported);
-    *out_exported = NULL;
+static tk_status new_exported(tk_context *context, tk_exported **out) {
     tk_exported *e = tk_calloc(1, sizeof *e);
     if (!e) return no_memory();
     e->context = context;
     e->arrays = tk_tree_new();
     e->metadata = tk_metadata_new();
-    tk_status status = e->arrays && e->metadata ? TK_OK : no_memory();
-    if (status == TK_OK) status = tk_safetensors_load(context, path, e->arrays, e->metadata);
-    if (status == TK_OK) status = read_traces(e, path);
+    *out = e;
+    return e->arrays && e->metadata ? TK_OK : no_memory();
+}
+
+static tk_status finish(tk_exported *e, const char *file, tk_status status, tk_exported **out) {
+    if (status == TK_OK) status = read_traces(e, file);
     if (status == TK_OK)
-        *out_exported = e;
+        *out = e;
     else
         tk_exported_free(e);
     return status;
+}
+
+tk_status tk_exported_load(tk_context *context, const char *path, tk_exported **out_exported) {
+    TK_NEED(context, path, out_exported);
+    tk_exported *e = *out_exported = NULL;
+    tk_status status = new_exported(context, &e);
+    if (status == TK_OK) status = tk_safetensors_load(context, path, e->arrays, e->metadata);
+    return finish(e, path, status, out_exported);
+}
+
+tk_status tk_exported_parse(tk_context *context, const char *name, const void *data, size_t bytes,
+                            tk_exported **out_exported) {
+    TK_NEED(context, out_exported);
+    tk_exported *e = *out_exported = NULL;
+    if (!name) name = "memory";
+    tk_status status = new_exported(context, &e);
+    if (status == TK_OK)
+        status = tk_safetensors_parse(context, name, data, bytes, e->arrays, e->metadata);
+    return finish(e, name, status, out_exported);
 }
 
 void tk_exported_free(tk_exported *exported) {

@@ -86,6 +86,8 @@ static void nothing_given(void **state) {
                      TK_INVALID_ARGUMENT);
     assert_int_equal(tk_exporter_save(exporter, NULL, NULL), TK_INVALID_ARGUMENT);
     assert_int_equal(tk_exported_load(ctx, NULL, &exported), TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_exported_parse(NULL, NULL, "x", 1, &exported), TK_INVALID_ARGUMENT);
+    assert_fails(tk_exported_parse(ctx, NULL, "x", 1, &exported), TK_FORMAT_ERROR, "memory: ");
     assert_int_equal(tk_exported_call(NULL, NULL, 0, NULL, 0, &results), TK_INVALID_ARGUMENT);
     assert_string_equal(tk_exported_metadata(NULL), "");
     tk_exporter_free(NULL);

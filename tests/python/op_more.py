@@ -107,6 +107,10 @@ def searchsorted(a, values, right):
 def unique(a, size, fill):
     if size < 0 or (fill is not None and fill.data.size != 1) or (a.data.size == 0 and size and fill is None):
         raise Refuse("size or fill")
+    if fill is not None and fill.weak == "int" and kind(a.dtype) in (1, 2):
+        number = int(fill.data.item())
+        if number != int(cast(fill, a.dtype).data.item()) and not (a.dtype == "uint64" and number < 0):
+            raise Refuse("fill")
     flat, count = a.data.ravel(), a.data.size
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]

@@ -50,7 +50,8 @@ def test_unique_arguments():
     for one, other in zip(tk.unique(tk.zeros((0,)), 0, True, True, True), mx.unique(mx.zeros((0,)), 0, True, True, True)):
         same(one, other)
     for wrong in (lambda m, x: m.unique(x, -1), lambda m, x: m.unique(m.zeros((0,)), 2),
-                  lambda m, x: m.unique(x, 2, fill_value=m.array([1, 2]))):
+                  lambda m, x: m.unique(x, 2, fill_value=m.array([1, 2])), lambda m, x: m.unique(x, 2, fill_value=40000),
+                  lambda m, x: m.unique(x.astype(m.uint8), 2, fill_value=-1)):
         for module, x in ((tk, a), (mx, b)):
             with pytest.raises(ValueError):
                 wrong(module, x)

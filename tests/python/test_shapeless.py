@@ -44,6 +44,7 @@ FOLLOWED = {
     "half": (lambda x: x[: x.shape[0] // 2], [(4, 3), (8, 3), (12, 3)]),
     "behind the first": (lambda x: x[1:] - x[:-1], [(4, 3), (8, 3), (5, 3)]),
     "behind the first, flat": (lambda x: x[1:].reshape(-1) * 2 + 1, [(4, 3), (8, 3), (5, 3)]),
+    "mean behind the first": (lambda x: x[1:].mean() + x[1:].mean(axis=0) + x.var(axis=0, ddof=1), [(4, 3), (8, 3), (5, 3)]),
     "two pieces": (lambda x: tk.concatenate([x[:-1], x]) * 2, [(4, 3), (8, 3), (5, 3)]),
     "reversed": (lambda x: x[::-1], [(4,), (9,), (2,)]),
     "scaled by a length": (lambda x: x * (1 / x.shape[0]) + x / x.shape[0] ** 0.5, [(4,), (9,), (2,)]),
