@@ -204,7 +204,7 @@ def sums(d, name):
 
 @calls("prod", reduced)
 def products(d, name):
-    a = d.array(d.shape(1, 4), "buif", low=-2, high=2)
+    a = d.array(d.shape(1, 4, d.whole(0, 1)), "uif", low=-2, high=2)
     return [a], {"axis": d.axes(a.rank), "keepdims": d.flag()}
 
 
