@@ -102,7 +102,8 @@ static tk_status split_open(tk_digits *digits, tk_term n, tk_term s, tk_pieces *
             s = tk_term_ceil_div(s, extent);
             continue;
         }
-        TK_TRY(need(below, s, "<", extent, "does the leaf of B start inside this leaf of A?"));
+        if (!tk_term_is(s, 1))
+            TK_TRY(need(below, s, "<", extent, "does the leaf of B start inside this leaf of A?"));
         TK_TRY(take_open(n, s, extent, &t));
         TK_TRY(claim_digit(digits, i, t, s));
         TK_TRY(tk_term_mul(s, digits->leaf[i].stride, &stride));
@@ -125,9 +126,44 @@ static tk_status fail_direction(const tk_leaf *leaf, int index) {
         (long long)leaf->stride.value, index, (long long)leaf->stride.value);
 }
 
+/* What is left of digit i from s on, all of it, as a piece; false if s is not known to divide it,
+ * or other leaves reach as far. */
+static bool cover_digit(tk_digits *digits, int i, int64_t s, int first, tk_pieces *pieces) {
+    tk_leaf digit = digits->leaf[i];
+    tk_term stride, n = tk_term_ceil_div(digit.shape, tk_term_int(s));
+    bool last = i + 1 == digits->count;
+    if (tk_term_divides(tk_term_int(s), digit.shape) != TK_PROVEN) return false;
+    if (!last && (digits->used[i] >= s || digits->taken >> i & 1)) return false;
+    digits->taken |= (uint64_t)1 << i;
+    if (tk_term_is(n, 1)) return true;
+    return tk_term_mul(tk_term_int(s), digit.stride, &stride) == TK_OK &&
+           tk_pieces_merge(pieces, first, n, stride) == TK_OK;
+}
+
+/* A leaf of stride s that ends where A ends takes each digit to its end, so nothing has to be known
+ * of its extent. False if that is not certain; then the rule speaks. */
+static bool cover_rest(tk_digits *digits, int64_t s, tk_pieces *pieces) {
+    uint64_t taken = digits->taken;
+    int first = pieces->total, i = 0;
+    for (; i < digits->count; i++) {
+        tk_term extent = digits->leaf[i].shape;
+        bool below =
+            i + 1 < digits->count && extent.kind == TK_TERM_STATIC && s % extent.value == 0;
+        if (!below && !cover_digit(digits, i, s, first, pieces)) break;
+        s = below ? s / extent.value : 1;
+    }
+    if (i == digits->count && pieces->total == first)
+        return tk_pieces_put(pieces, tk_term_int(1), tk_term_int(0)) == TK_OK;
+    if (i == digits->count) return true;
+    digits->taken = taken;
+    pieces->total = first;
+    return false;
+}
+
 static tk_status split_leaf(tk_digits *digits, const tk_leaf *leaf, int index, tk_pieces *pieces) {
     tk_term s = leaf->stride;
     s.basis = 0;
+    if (index == pieces->covering && cover_rest(digits, s.value, pieces)) return TK_OK;
     if (digits->count == 1) {
         TK_TRY(tk_term_mul(s, digits->leaf[0].stride, &s));
         return tk_pieces_put(pieces, leaf->shape, s);
@@ -265,11 +301,13 @@ static void put_pieces(tk_part b, const tk_pieces *pieces, tk_layout *out) {
     }
 }
 
-static tk_status compose_part(tk_part a, int a_leaves, tk_part b, int leaves, tk_layout *out) {
+static tk_status compose_part(tk_part a, int a_leaves, tk_part b, int leaves, int covering,
+                              tk_layout *out) {
     tk_pieces pieces;
     uint64_t waiting = 0;
     uint32_t bases = 0;
     pieces.total = 0;
+    pieces.covering = covering;
     for (int i = 0; i < leaves; i++) {
         const tk_leaf *leaf = &b.leaf[i];
         bool moves = tk_leaf_moves(leaf, leaf->stride.basis);
@@ -310,7 +348,7 @@ static tk_status compose_mode(tk_part a, tk_part b, tk_layout *out) {
         return TK_OK;
     }
     if (!tk_node_is_list(*b.node))
-        return compose_part(a, tk_tree_leaves(a.node), b, tk_tree_leaves(b.node), out);
+        return compose_part(a, tk_tree_leaves(a.node), b, tk_tree_leaves(b.node), -1, out);
     int modes = tk_node_children(*b.node), rank = tk_part_rank(a);
     if (modes > rank)
         return tk_fail(TK_SHAPE_ERROR, "a tiler of %d modes for a layout of %d", modes, rank);
@@ -333,7 +371,14 @@ tk_status tk_layout_composition(const tk_layout *a, const tk_tiler *b, tk_layout
         TK_TRY(compose_mode(left, right, out));
     } else if (!tk_compose_plain(a, b, out)) {
         tk_layout_clear(out);
-        TK_TRY(compose_part(left, a->leaf_count, right, b->leaf_count, out));
+        TK_TRY(compose_part(left, a->leaf_count, right, b->leaf_count, -1, out));
     }
+    return tk_layout_finish(out);
+}
+
+tk_status tk_compose_covering(const tk_layout *a, const tk_layout *b, tk_layout *out) {
+    tk_layout_clear(out);
+    TK_TRY(compose_part(tk_part_of(a), a->leaf_count, tk_part_of(b), b->leaf_count,
+                        b->leaf_count - 1, out));
     return tk_layout_finish(out);
 }

@@ -20,6 +20,7 @@ typedef struct tk_digits {
 /* The leaves that each leaf of B became, in B's order. */
 typedef struct tk_pieces {
     int total;
+    int covering; /* the leaf of B that ends where A ends, whatever A's extents are; -1 for none */
     uint8_t first[TK_LAYOUT_MAX_LEAVES];
     uint8_t count[TK_LAYOUT_MAX_LEAVES];
     tk_leaf leaf[TK_LAYOUT_MAX_LEAVES];
@@ -49,6 +50,10 @@ static inline tk_status tk_pieces_merge(tk_pieces *pieces, int first, tk_term sh
     }
     return tk_pieces_put(pieces, shape, stride);
 }
+
+/* The composition where the last leaf n:s of B is known to cover the rest of A: n*s = size(A). Says
+ * more than tk_layout_composition where extents of A are unknown. */
+tk_status tk_compose_covering(const tk_layout *a, const tk_layout *b, tk_layout *out);
 
 /* The whole composition when all numbers are plain and the rule applies; else false, and `out` must
  * be cleared. */

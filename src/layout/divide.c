@@ -4,6 +4,7 @@
  * of its complement with the tiler. Each yields pairs, one for the whole or one for each mode, and
  * the groupings only rearrange the pairs, so they share one walk. */
 #include "layout/coalesce.h"
+#include "layout/compose.h"
 #include "layout/term.h"
 #include "layout/tree.h"
 
@@ -18,6 +19,14 @@ static tk_status pair_up(const tk_layout *first, const tk_layout *second, tk_lay
     return tk_layout_finish(out);
 }
 
+/* Does the complement's last leaf n:s end exactly where A ends? Asked only where that size is not a
+ * number, since a number says it by itself. */
+static bool covers(const tk_layout *rest, tk_term size) {
+    tk_leaf last = rest->leaf[rest->leaf_count - 1];
+    return size.kind != TK_TERM_STATIC && last.shape.kind != TK_TERM_STATIC &&
+           last.stride.kind == TK_TERM_STATIC && tk_term_divides(last.stride, size) == TK_PROVEN;
+}
+
 /* Past the end of A its last leaf goes on, as evaluation has it. Where that has no layout only
  * because the last leaf has extent 1, the last one above 1 goes on instead: a tile that rounds up
  * is still exact on all that A has. */
@@ -27,6 +36,7 @@ static tk_status divide_pair(const tk_layout *a, const tk_layout *b, tk_layout *
     TK_TRY(tk_layout_size(a, &size));
     TK_TRY(tk_layout_complement(b, size, &rest));
     TK_TRY(pair_up(b, &rest, &both));
+    if (covers(&rest, size)) return tk_compose_covering(a, &both, out);
     tk_status status = tk_layout_composition(a, &both, out);
     bool ends_in_one = a->leaf_count && tk_term_is(a->leaf[a->leaf_count - 1].shape, 1);
     if (status != TK_SHAPE_ERROR || !ends_in_one || tk_term_is(size, 1)) return status;
