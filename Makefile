@@ -85,6 +85,7 @@ test-passes: deps-test $(BUILD)/.configured ## ten thousand random kernels throu
 test-gpu: deps-test $(BUILD)/.configured ## what needs a card: tests, sanitizers, benches; skipped without one
 	@$(call build,$(BUILD)) --target gpu
 	@rm -rf $(BUILD)/gpu/results
+	@if [ -n "$$TIKI_CUTE_PYTHON" ]; then $(BUILD)/gpu/test_gpu_cute --write $(BUILD)/gpu/cute; fi
 	@bench/gpu.sh $(BUILD)/gpu
 
 sanitize: sanitize-memory sanitize-threads ## all C tests with ASan, LSan and UBSan; threads with TSan
