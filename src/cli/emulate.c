@@ -210,6 +210,7 @@ static bool bind_all(const request *r, const tk_kernel *kernel, binding *b) {
         tk_kparam param;
         if (i >= MOST_ARGUMENTS || tk_kernel_param(kernel, i, &param) != TK_OK)
             return complain("too many parameters", "");
+        if (param.type.scalar == TK_K_TMAP) continue; /* a rule about another parameter */
         const pair *given = find_pair(r->args, r->n_args, param.name);
         if (!given) return complain("no --arg for parameter ", param.name);
         bool pointer = param.type.kind == TK_KT_POINTER;
