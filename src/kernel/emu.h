@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "kernel/emu_find.h"
+#include "kernel/emu_pool.h"
 #include "kernel/ir.h"
 #include "kernel/shared.h"
 #include "tiki/emulator.h"
@@ -112,6 +113,7 @@ struct tk_emu_program {
     TK_VEC(const tk_kop *) ops; /* by number */
     uint32_t *registers;        /* by value id: offset in bytes, TK_EMU_NONE */
     uint32_t register_bytes;    /* of a warp */
+    uint32_t given_bytes;       /* of them, parameters and constants, which come first */
     int64_t *shared_at;         /* by value id: where a buffer lies */
     tk_kshared_map shared;
     uint32_t shared_unit, global_unit; /* bytes of a cell: what the smallest access touches */
@@ -175,8 +177,9 @@ struct tk_emu_launch {
     uint32_t n_buffers;
     tk_emu_buffer *buffers;
     tk_emu_map *maps;     /* as many */
-    unsigned char *image; /* registers of a warp at its start: constants and parameters */
+    unsigned char *image; /* a warp's first registers at its start: constants and parameters */
     struct tk_emu_global *global;
+    tk_emu_pool *pool;
     tk_emu_findings findings;
     tk_emu_counter *counters; /* by operation */
     tk_ktotals totals;
@@ -572,6 +575,13 @@ typedef struct tk_emu_agent_access {
 } tk_emu_agent_access;
 void tk_emu_note_agent_read(const tk_emu_access *access, const tk_emu_agent_access *by);
 void tk_emu_note_agent_write(const tk_emu_access *access, const tk_emu_agent_access *by);
+
+/* The same for lanes with one cell each, of `unit` bytes, by addresses in shared memory of the
+ * block, whose first cell is that of the access. Reads of cells that nobody wrote are noted too. */
+void tk_emu_note_read_lanes(const tk_emu_access *access, uint32_t mask, const uint64_t *address,
+                            uint32_t unit);
+void tk_emu_note_write_lanes(const tk_emu_access *access, uint32_t mask, const uint64_t *address,
+                             uint32_t unit);
 
 /* The same for all lanes of a warp, whose cells follow those of lane 0. */
 void tk_emu_note_read_run(const tk_emu_access *access);

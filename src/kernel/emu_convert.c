@@ -231,6 +231,17 @@ static void resize(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask, bo
 
 BODY(resize_signed) { resize(warp, insn, mask, true); }
 BODY(resize_unsigned) { resize(warp, insn, mask, false); }
-PICK(extend_signed, resize_signed)
+/* Indices are made long everywhere. */
+BODY(extend_index) {
+    const int32_t *from = tk_emu_from(warp, insn, 0);
+    int64_t *to = tk_emu_to(warp, insn);
+    TK_EMU_EACH(mask, to[l] = from[l]);
+}
+
+tk_emu_pick tk_emu_pick_extend_signed(const tk_kop *op) {
+    tk_ktype from = op->operands[0]->type, to = op->results[0]->type;
+    bool index = from.scalar == TK_K_I32 && from.lanes == 1 && to.scalar == TK_K_I64;
+    return (tk_emu_pick){.body = index ? extend_index : resize_signed};
+}
 PICK(extend_unsigned, resize_unsigned)
 PICK(truncate, resize_unsigned)

@@ -498,6 +498,7 @@ static tk_status decode_all(decoder *d) {
         register_of(d, d->kernel->contract.params.items[i].value);
     for (size_t i = 0; i < d->kernel->constants.count; i++)
         register_of(d, d->kernel->constants.items[i]);
+    program->given_bytes = program->register_bytes;
     decode_block(d, &d->kernel->body);
     emit(d, (tk_emu_insn){.flow = TK_EMU_END});
     return ok(d) ? set_strength(d) : d->status;

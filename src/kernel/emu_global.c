@@ -56,14 +56,21 @@ static uint32_t cells_of_page(const tk_emu_launch *launch) {
     return TK_EMU_PAGE_BYTES / launch->program->global_unit;
 }
 
+static size_t page_size(const tk_emu_launch *launch) {
+    return sizeof(tk_emu_page) + cells_of_page(launch) * sizeof(tk_emu_cell);
+}
+
 static tk_emu_page *new_page(const tk_emu_launch *launch, uint32_t buffer, uint64_t key,
                              uint64_t start) {
     const tk_emu_buffer *of = &launch->buffers[buffer];
-    tk_emu_page *page = tk_calloc(1, sizeof *page + cells_of_page(launch) * sizeof(tk_emu_cell));
+    tk_emu_page *page = tk_emu_take(launch->pool, page_size(launch), false);
     uint64_t bytes = of->bytes - start < TK_EMU_PAGE_BYTES ? of->bytes - start : TK_EMU_PAGE_BYTES;
     if (!page) return NULL;
     page->key = key;
+    memset(page->written, 0, sizeof page->written);
+    memset(page->cells, 0, cells_of_page(launch) * sizeof(tk_emu_cell));
     memcpy(page->data, of->data + start, bytes);
+    memset(page->data + bytes, 0, TK_EMU_PAGE_BYTES - bytes);
     return page;
 }
 
@@ -210,11 +217,14 @@ static void report(const touched *at, uint16_t op, uint16_t other_op, uint32_t o
     tk_emu_find(&at->group->findings, &found);
 }
 
+static uint16_t reader_op(const tk_emu_group *group, const tk_emu_cell *cell) {
+    return tk_emu_is_list(cell->read) ? group->readers.items[tk_emu_list_of(cell->read)].op
+                                      : cell->read_op;
+}
+
 static void merge_cell(const touched *at, const tk_emu_cell *cell, history *past) {
     uint32_t own = (uint32_t)at->group->number + 1;
-    uint16_t read_op = cell->read & 0x80000000u
-                           ? at->group->readers.items[cell->read & 0x7fffffffu].op
-                           : cell->read_op;
+    uint16_t read_op = reader_op(at->group, cell);
     if (cell->write && past->writer && past->writer != own)
         report(at, cell->write_op, past->write_op, past->writer,
                "a write where another block wrote,");
@@ -227,6 +237,23 @@ static void merge_cell(const touched *at, const tk_emu_cell *cell, history *past
     if (!cell->read) return;
     past->reader = past->reader && past->reader != own ? ANY : own;
     past->read_op = read_op;
+}
+
+/* Units that no group touched before: nothing to compare with. */
+static bool merge_first(const tk_emu_group *group, const tk_emu_cell *cells, history *past,
+                        uint32_t count) {
+    uint32_t own = (uint32_t)group->number + 1, before = 0, lists = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        before |= past[i].writer | past[i].reader;
+        lists |= cells[i].read & TK_EMU_LIST;
+    }
+    if (before | lists) return false;
+    for (uint32_t i = 0; i < count; i++)
+        past[i] = (history){.writer = cells[i].write ? own : 0,
+                            .reader = cells[i].read ? own : 0,
+                            .write_op = cells[i].write_op,
+                            .read_op = cells[i].read_op};
+    return true;
 }
 
 static void merge_bytes(const tk_emu_page *page, unsigned char *to) {
@@ -252,6 +279,7 @@ static void merge_page(tk_emu_group *group, const tk_emu_page *page) {
     }
     merge_bytes(page, launch->buffers[page->key >> TK_EMU_BUFFER_SHIFT].data +
                           number * TK_EMU_PAGE_BYTES);
+    if (merge_first(group, page->cells, past->units, cells_of_page(launch))) return;
     for (at.unit = 0; at.unit < cells_of_page(launch); at.unit++) {
         const tk_emu_cell *cell = &page->cells[at.unit];
         if (cell->write || cell->read) merge_cell(&at, cell, &past->units[at.unit]);
@@ -278,7 +306,7 @@ void tk_emu_commit(tk_emu_group *group) {
     size_t count = pages->places ? sort_pages(pages) : 0;
     for (size_t i = 0; i < count; i++) {
         merge_page(group, pages->places[i]);
-        tk_free(pages->places[i]);
+        tk_emu_give(group->launch->pool, pages->places[i], page_size(group->launch));
     }
     tk_free(pages->places);
     tk_free(pages);

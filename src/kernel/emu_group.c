@@ -23,11 +23,14 @@ void tk_emu_block_index(const tk_emu_launch *launch, int64_t number, int64_t *ou
 
 /* ---- warps ---- */
 
+static size_t register_bytes(const tk_emu_program *program) { return program->register_bytes + 64; }
+
 static void release_warp(tk_emu_warp *warp) {
+    tk_emu_launch *launch = warp->block->launch;
     for (int l = 0; l < TK_EMU_LANES; l++) tk_emu_row_drop(warp->row[l]);
     tk_emu_fences_release(warp->fences);
     tk_free(warp->own);
-    tk_free(warp->registers);
+    tk_emu_give(launch->pool, warp->registers, register_bytes(launch->program));
 }
 
 static uint32_t lanes_of(uint32_t threads) {
@@ -57,22 +60,36 @@ static bool start_warp(tk_emu_block *block, uint32_t number) {
                           .lanes = lanes_of(launch->n_threads - number * TK_EMU_LANES),
                           .n_strands = 1};
     warp->strands[0].mask = warp->lanes;
-    warp->registers = tk_malloc(program->register_bytes + 64);
+    warp->registers = tk_emu_take(launch->pool, register_bytes(program), false);
     if (program->n_kinds > 1) warp->own = tk_calloc(1, sizeof *warp->own);
     if (program->strong) warp->fences = tk_calloc(1, sizeof *warp->fences);
     if (!warp->registers || (program->n_kinds > 1 && !warp->own) ||
         (program->strong && !warp->fences))
         return false;
-    memcpy(warp->registers, launch->image, program->register_bytes);
+    memcpy(warp->registers, launch->image, program->given_bytes);
+    memset(warp->registers + program->given_bytes, 0,
+           program->register_bytes - program->given_bytes);
     take_clocks(block, warp, block->group->last_clock);
     return true;
 }
 
 /* ---- blocks ---- */
 
+static size_t shared_bytes(const tk_emu_launch *launch) {
+    return (size_t)launch->shared_bytes + 16;
+}
+static size_t cell_bytes(const tk_emu_launch *launch) {
+    return ((size_t)launch->shared_bytes / launch->program->shared_unit + 1) * sizeof(tk_emu_cell);
+}
+static size_t warp_bytes(const tk_emu_launch *launch) {
+    return launch->n_warps * sizeof(tk_emu_warp);
+}
+static size_t counter_bytes(const tk_emu_launch *launch) {
+    return (launch->program->ops.count + 1) * sizeof(tk_emu_counter);
+}
+
 static bool start_block(tk_emu_group *group, uint32_t slot, int64_t number) {
     tk_emu_launch *launch = group->launch;
-    const tk_emu_program *program = launch->program;
     tk_emu_block *block = &group->blocks[slot];
     *block = (tk_emu_block){.launch = launch,
                             .group = group,
@@ -83,11 +100,10 @@ static bool start_block(tk_emu_group *group, uint32_t slot, int64_t number) {
                             .n_warps = launch->n_warps,
                             .shared_bytes = launch->shared_bytes};
     tk_emu_block_index(launch, number, block->index);
-    block->warps = tk_calloc(block->n_warps, sizeof *block->warps);
-    block->shared = tk_calloc(1, (size_t)block->shared_bytes + 16);
-    block->shared_cells = tk_calloc((size_t)block->shared_bytes / program->shared_unit + 1,
-                                    sizeof *block->shared_cells);
-    block->counters = tk_calloc(program->ops.count + 1, sizeof *block->counters);
+    block->warps = tk_emu_take(launch->pool, warp_bytes(launch), true);
+    block->shared = tk_emu_take(launch->pool, shared_bytes(launch), true);
+    block->shared_cells = tk_emu_take(launch->pool, cell_bytes(launch), true);
+    block->counters = tk_emu_take(launch->pool, counter_bytes(launch), true);
     if (!block->warps || !block->shared || !block->shared_cells || !block->counters) return false;
     for (uint32_t w = 0; w < block->n_warps; w++)
         if (!start_warp(block, w)) return false;
@@ -122,15 +138,17 @@ static void keep_clocks(tk_emu_group *group, const tk_emu_block *block) {
 }
 
 static void release_block(tk_emu_block *block) {
-    for (uint32_t w = 0; w < block->n_warps && block->warps; w++) release_warp(&block->warps[w]);
+    tk_emu_pool *pool = block->launch->pool;
+    for (uint32_t w = 0; w < block->n_warps && block->warps; w++)
+        if (block->warps[w].block) release_warp(&block->warps[w]);
     for (int i = 0; i < TK_EMU_BARRIERS; i++) {
         tk_emu_row_drop(block->barriers[i].joined);
         tk_emu_row_drop(block->barriers[i].last);
     }
-    tk_free(block->warps);
-    tk_free(block->shared);
-    tk_free(block->shared_cells);
-    tk_free(block->counters);
+    tk_emu_give(pool, block->warps, warp_bytes(block->launch));
+    tk_emu_give(pool, block->shared, shared_bytes(block->launch));
+    tk_emu_give(pool, block->shared_cells, cell_bytes(block->launch));
+    tk_emu_give(pool, block->counters, counter_bytes(block->launch));
     for (size_t i = 0; i < sizeof block->steps / sizeof *block->steps; i++)
         tk_vec_deinit(&block->steps[i]);
     tk_vec_deinit(&block->unset);
@@ -183,7 +201,7 @@ void tk_emu_end_cluster(tk_emu_group *group, uint32_t slot) {
     for (uint32_t i = slot; i < slot + group->launch->cluster; i++) {
         tk_emu_block *block = &group->blocks[i];
         if (!block->live) continue;
-        if (whole) keep_clocks(group, block);
+        if (whole && group->next < group->end) keep_clocks(group, block);
         add_counts(group, block);
         release_block(block);
     }

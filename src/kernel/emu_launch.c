@@ -148,7 +148,7 @@ static uint64_t map_address(size_t index) { return ((uint64_t)index + 1) << TK_E
 static tk_status make_image(tk_emu_launch *launch, const tk_kemulate *how) {
     const tk_emu_program *program = launch->program;
     const tk_kernel *kernel = program->kernel;
-    launch->image = tk_calloc(1, program->register_bytes + 64);
+    launch->image = tk_calloc(1, program->given_bytes + 64);
     if (!launch->image) return no_memory();
     for (size_t i = 0; i < kernel->constants.count; i++) {
         const tk_kvalue *value = kernel->constants.items[i];
@@ -321,9 +321,14 @@ tk_status tk_kernel_emulate(const tk_kernel *kernel, const tk_kemulate *how, tk_
     if (!emulation) return no_memory();
     emulation->kernel = tk_kernel_retain((tk_kernel *)(uintptr_t)kernel);
     emulation->launch.program = &emulation->program;
+    tk_emu_pool pool;
+    tk_emu_pool_init(&pool);
+    emulation->launch.pool = &pool;
     tk_status status = tk_emu_decode(kernel, &emulation->program);
     if (status == TK_OK) status = prepare(&emulation->launch, kernel, how);
     if (status == TK_OK) status = run_and_judge(&emulation->launch);
+    tk_emu_pool_deinit(&pool);
+    emulation->launch.pool = NULL;
     if (status == TK_OK)
         *out = emulation;
     else

@@ -79,84 +79,40 @@ static bool check_run(const request *r) {
     return r->address[0] % r->bytes == 0 && offset <= size && size - offset >= bytes;
 }
 
+/* Whether all lanes access the block's own shared memory, or one buffer, in bounds and aligned: the
+ * smallest and the largest address tell. */
+static bool check_together(request *r, uint32_t mask) {
+    uint64_t low = UINT64_MAX, high = 0, bits = 0;
+    TK_EMU_EACH(mask, {
+        uint64_t address = r->address[l];
+        low = address < low ? address : low;
+        high = address > high ? address : high;
+        bits |= address;
+    });
+    if (bits & (r->bytes - 1)) return false;
+    if (!r->shared) {
+        uint64_t offset;
+        const tk_emu_buffer *buffer = tk_emu_buffer_at(r->warp->block->launch, high, &offset);
+        return buffer && low >> TK_EMU_BUFFER_SHIFT == high >> TK_EMU_BUFFER_SHIFT &&
+               offset <= buffer->bytes && buffer->bytes - offset >= r->bytes;
+    }
+    uint64_t size = (uint64_t)r->warp->block->shared_bytes;
+    r->near = low >= TK_EMU_SHARED_BASE && high - TK_EMU_SHARED_BASE <= size &&
+              size - (high - TK_EMU_SHARED_BASE) >= r->bytes;
+    return r->near && !r->warp->block->group->mbarriers;
+}
+
 /* The lanes whose access is allowed. */
 static uint32_t check(request *r, uint32_t mask) {
     uint32_t good = 0;
     r->run = is_run(r, mask) && check_run(r);
-    if (r->run) return mask;
+    r->near = r->run && r->shared;
+    if (r->run || (mask && check_together(r, mask))) return mask;
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         if (r->shared ? check_shared(r, lane) : check_global(r, lane)) good |= 1u << lane;
     }
     return good;
-}
-
-/* ---- counting ---- */
-
-/* Distinct values of few bits. */
-typedef struct distinct {
-    uint64_t value[4 * TK_EMU_LANES];
-    uint32_t count;
-} distinct;
-
-static void note(distinct *set, uint64_t value) {
-    for (uint32_t i = set->count; i-- > 0;)
-        if (set->value[i] == value) return;
-    set->value[set->count++] = value;
-}
-
-static uint64_t count_sectors(const request *r, uint32_t mask) {
-    enum { SECTOR = 32 };
-    distinct sectors = {.count = 0};
-    if (r->run)
-        return (r->address[0] % SECTOR + TK_EMU_LANES * (uint64_t)r->bytes + SECTOR - 1) / SECTOR;
-    for (uint32_t left = mask; left; left &= left - 1)
-        note(&sectors, r->address[__builtin_ctz(left)] / SECTOR);
-    return sectors.count;
-}
-
-/* Passes over the 32 banks that a group of lanes needs: the most words that one bank must serve.
- * Words are compared with those of their bank alone. */
-static uint32_t count_passes(const request *r, uint32_t lanes) {
-    enum { BANKS = 32, WORD = 4, WORDS = 32 };
-    uint64_t words[BANKS][WORDS];
-    uint32_t depth[BANKS] = {0}, most = 0;
-    for (uint32_t left = lanes; left; left &= left - 1)
-        for (uint32_t byte = 0; byte < r->bytes; byte += WORD) {
-            uint64_t word = (r->address[__builtin_ctz(left)] + byte) / WORD;
-            uint32_t bank = word % BANKS, at = 0;
-            while (at < depth[bank] && words[bank][at] != word) at++;
-            if (at == depth[bank]) words[bank][depth[bank]++] = word;
-            if (depth[bank] > most) most = depth[bank];
-        }
-    return most;
-}
-
-/* Lanes are served in groups of 128 bytes: a warp, halves, quarters. */
-static uint64_t count_conflicts(const request *r, uint32_t mask) {
-    uint32_t group = r->bytes <= 4 ? 32 : 128 / r->bytes, conflicts = 0;
-    if (r->run) return 0;
-    for (uint32_t first = 0; first < TK_EMU_LANES; first += group) {
-        uint32_t lanes = mask & (group == 32 ? TK_EMU_ALL : ((1u << group) - 1) << first);
-        if (lanes) conflicts += count_passes(r, lanes) - 1;
-    }
-    return conflicts;
-}
-
-void tk_emu_count_sectors(const tk_emu_request *r, uint32_t mask) {
-    if (mask) r->warp->block->counters[r->insn->number].sectors += count_sectors(r, mask);
-}
-
-static void count_request(const request *r, uint32_t mask) {
-    tk_emu_block *block = r->warp->block;
-    tk_emu_counter *counter = &block->counters[r->insn->number];
-    uint64_t bytes = (uint64_t)__builtin_popcount(mask) * r->bytes;
-    if (r->shared) {
-        counter->conflicts += count_conflicts(r, mask);
-        return;
-    }
-    counter->sectors += count_sectors(r, mask);
-    *(r->write ? &block->totals.written_bytes : &block->totals.read_bytes) += bytes;
 }
 
 /* ---- order ---- */
@@ -230,15 +186,53 @@ static void take_bytes(const request *r, int lane, const unsigned char *from) {
         copy_element(to, from + at, r->element);
 }
 
+/* Elements of vectors of all lanes, from memory to rows of lanes and back. */
+#define RUN_COPY(U)                                                                                \
+    static void take_##U(void *to, const void *from, uint32_t count) {                             \
+        for (uint32_t e = 0; e < count; e++)                                                       \
+            for (uint32_t l = 0; l < TK_EMU_LANES; l++)                                            \
+                ((U *)to)[e * TK_EMU_LANES + l] = ((const U *)from)[l * count + e];                \
+    }                                                                                              \
+    static void put_##U(void *to, const void *from, uint32_t count) {                              \
+        for (uint32_t l = 0; l < TK_EMU_LANES; l++)                                                \
+            for (uint32_t e = 0; e < count; e++)                                                   \
+                ((U *)to)[l * count + e] = ((const U *)from)[e * TK_EMU_LANES + l];                \
+    }
+RUN_COPY(uint8_t)
+RUN_COPY(uint16_t)
+RUN_COPY(uint32_t)
+RUN_COPY(uint64_t)
+
+typedef void (*run_copy)(void *to, const void *from, uint32_t count);
+static const run_copy takes[] = {
+    [1] = take_uint8_t, [2] = take_uint16_t, [4] = take_uint32_t, [8] = take_uint64_t};
+static const run_copy puts[] = {
+    [1] = put_uint8_t, [2] = put_uint16_t, [4] = put_uint32_t, [8] = put_uint64_t};
+
 static void take_run(const request *r, const unsigned char *from) {
     if (r->bytes == r->element)
         memcpy(tk_emu_to(r->warp, r->insn), from, (size_t)TK_EMU_LANES * r->bytes);
     else
-        for (int l = 0; l < TK_EMU_LANES; l++) take_bytes(r, l, from + (size_t)l * r->bytes);
+        takes[r->element](tk_emu_to(r->warp, r->insn), from, r->bytes / r->element);
+}
+
+/* Lanes that are near, each with one cell: the usual access to shared memory. */
+static void load_near(request *r, uint32_t mask) {
+    tk_emu_block *block = r->warp->block;
+    const tk_emu_program *program = block->launch->program;
+    tk_emu_access access = access_of(r, 0, block->shared_cells, program->shared_unit);
+    tk_emu_note_read_lanes(&access, mask, r->address, program->shared_unit);
+    const unsigned char *base = block->shared - TK_EMU_SHARED_BASE;
+    TK_EMU_EACH(mask, take_bytes(r, l, base + r->address[l]));
 }
 
 static void load_shared(request *r, uint32_t mask) {
-    uint32_t unit = r->warp->block->launch->program->shared_unit;
+    const tk_emu_program *program = r->warp->block->launch->program;
+    uint32_t unit = program->shared_unit;
+    if (r->near && r->bytes == unit && !program->strong) {
+        load_near(r, mask);
+        return;
+    }
     bool uniform = is_uniform(r, mask);
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
@@ -322,7 +316,7 @@ BODY(load) {
     uint32_t good = check(&r, active);
     if (good != mask) load_other(&r, mask & ~good, tk_emu_given(insn, OTHER));
     if (!good) return;
-    count_request(&r, good);
+    tk_emu_count_request(&r, good);
     if (r.shared)
         load_shared(&r, good);
     else
@@ -360,7 +354,7 @@ BODY(load_ordered) {
     uint32_t good = check(&r, active);
     if (good != mask) load_other(&r, mask & ~good, tk_emu_given(insn, OTHER));
     if (!good) return;
-    count_request(&r, good);
+    tk_emu_count_request(&r, good);
     tk_emu_poll(warp, insn, good);
     for (uint32_t left = good; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
@@ -403,7 +397,16 @@ static void put_run(const request *r, unsigned char *to) {
     if (r->bytes == r->element)
         memcpy(to, tk_emu_from(r->warp, r->insn, 1), (size_t)TK_EMU_LANES * r->bytes);
     else
-        for (int l = 0; l < TK_EMU_LANES; l++) put_bytes(r, l, to + (size_t)l * r->bytes);
+        puts[r->element](to, tk_emu_from(r->warp, r->insn, 1), r->bytes / r->element);
+}
+
+static void store_near(request *r, uint32_t mask) {
+    tk_emu_block *block = r->warp->block;
+    const tk_emu_program *program = block->launch->program;
+    tk_emu_access access = access_of(r, 0, block->shared_cells, program->shared_unit);
+    tk_emu_note_write_lanes(&access, mask, r->address, program->shared_unit);
+    unsigned char *base = block->shared - TK_EMU_SHARED_BASE;
+    TK_EMU_EACH(mask, put_bytes(r, l, base + r->address[l]));
 }
 
 static void store_shared(request *r, uint32_t mask) {
@@ -412,6 +415,10 @@ static void store_shared(request *r, uint32_t mask) {
         tk_emu_access access = access_of(r, 0, shared_cells(r, 0), unit);
         tk_emu_note_write_run(&access);
         put_run(r, shared_place(r, 0));
+        return;
+    }
+    if (r->near && r->bytes == unit) {
+        store_near(r, mask);
         return;
     }
     for (uint32_t left = mask; left; left &= left - 1) {
@@ -469,7 +476,7 @@ BODY(store) {
     read_addresses(&r, active);
     uint32_t good = check(&r, active);
     if (!good) return;
-    count_request(&r, good);
+    tk_emu_count_request(&r, good);
     if (r.shared)
         store_shared(&r, good);
     else
@@ -496,7 +503,7 @@ BODY(store_ordered) {
     read_addresses(&r, active);
     uint32_t good = check(&r, active);
     if (!good) return;
-    count_request(&r, good);
+    tk_emu_count_request(&r, good);
     for (uint32_t left = good; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         tk_emu_place place;
@@ -551,7 +558,7 @@ static void update_lanes(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t ma
     read_addresses(&r, active);
     uint32_t good = check(&r, active);
     if (insn->to != TK_EMU_NONE && good != mask) load_other(&r, mask & ~good, false);
-    if (good) count_request(&r, good);
+    if (good) tk_emu_count_request(&r, good);
     for (uint32_t left = good; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         tk_emu_place place;

@@ -52,10 +52,13 @@ typedef struct tk_emu_request {
     uint32_t element; /* bytes of an element */
     bool shared;
     bool write;
-    bool run; /* all lanes, one behind the other without a gap */
+    bool run;  /* all lanes, one behind the other without a gap */
+    bool near; /* all in the block's own shared memory */
 } tk_emu_request;
 
-/* Counts the sectors of global memory that the lanes touch. */
+/* Counts what the lanes move (emu_traffic.c): all of a request, or sectors of global memory alone.
+ */
+void tk_emu_count_request(const tk_emu_request *r, uint32_t mask);
 void tk_emu_count_sectors(const tk_emu_request *r, uint32_t mask);
 
 /* Where an access is. `cells` is NULL for a buffer that is read in place, `page` also for shared

@@ -667,3 +667,48 @@ void tk_emu_note_read_run(const tk_emu_access *access) {
         for (uint32_t i = 0; i < access->count; i++) note_read(access, l, cell++, epoch);
     }
 }
+
+/* ---- lanes with one cell each ---- */
+
+static uint32_t shift_of(uint32_t unit) { return (uint32_t)__builtin_ctz(unit); }
+
+/* Whether the lane comes after an epoch, as its row says: most are known so. */
+static inline bool row_covers(const tk_emu_row *row, uint32_t epoch) {
+    uint32_t id = epoch_id(epoch);
+    return row && id < row->count && epoch_clock(epoch) <= row->clock[id];
+}
+
+void tk_emu_note_read_lanes(const tk_emu_access *access, uint32_t mask, const uint64_t *address,
+                            uint32_t unit) {
+    tk_emu_warp *warp = access->warp;
+    uint32_t shift = shift_of(unit);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        tk_emu_cell *cell = &access->cells[(address[lane] - TK_EMU_SHARED_BASE) >> shift];
+        uint32_t epoch = epoch_of(warp, lane);
+        bool own = epoch_id(cell->read) == epoch_id(epoch) && !(cell->read & LIST_FLAG);
+        if (cell->write && row_covers(warp->row[lane], cell->write) && (!cell->read || own)) {
+            cell->read = epoch;
+            cell->read_op = access->insn->number;
+            continue;
+        }
+        tk_emu_access one = *access;
+        one.cells = cell;
+        one.count = 1;
+        one.address = address[lane];
+        if (!cell->write) tk_emu_note_unset(&one, lane, cell);
+        tk_emu_note_read(&one, 1u << lane);
+    }
+}
+
+void tk_emu_note_write_lanes(const tk_emu_access *access, uint32_t mask, const uint64_t *address,
+                             uint32_t unit) {
+    tk_emu_access one = *access;
+    uint32_t shift = shift_of(unit);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        one.address = address[lane];
+        note_write(&one, lane, &access->cells[(address[lane] - TK_EMU_SHARED_BASE) >> shift],
+                   epoch_of(access->warp, lane));
+    }
+}
