@@ -583,9 +583,9 @@ void tk_emu_note_read_lanes(const tk_emu_access *access, uint32_t mask, const ui
 void tk_emu_note_write_lanes(const tk_emu_access *access, uint32_t mask, const uint64_t *address,
                              uint32_t unit);
 
-/* The same for all lanes of a warp, whose cells follow those of lane 0. */
-void tk_emu_note_read_run(const tk_emu_access *access);
-void tk_emu_note_write_run(const tk_emu_access *access);
+/* The same for the lanes from `first` up to `end`, whose cells follow each other. */
+void tk_emu_note_read_run(const tk_emu_access *access, int first, int end);
+void tk_emu_note_write_run(const tk_emu_access *access, int first, int end);
 
 /* ---- global memory (emu_global.c) ---- */
 
@@ -595,9 +595,9 @@ void tk_emu_global_release(tk_emu_launch *launch);
 /* The buffers get what they held when the launch began; called again, what it left. */
 void tk_emu_global_exchange(tk_emu_launch *launch);
 
-/* The group's own page around an offset of a buffer, NULL when memory ran out. Pages have 4096
- * bytes. */
-#define TK_EMU_PAGE_BYTES 4096u
+/* The group's own page around an offset of a buffer, NULL when memory ran out. A page is no shorter
+ * than a run of all lanes. */
+#define TK_EMU_PAGE_BYTES 512u
 struct tk_emu_page {
     uint64_t key;
     unsigned char data[TK_EMU_PAGE_BYTES];

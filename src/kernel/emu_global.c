@@ -22,7 +22,7 @@
 
 /* ---- a group's pages ---- */
 
-#define RECENT 16
+#define RECENT 64
 
 typedef struct tk_emu_pages {
     tk_emu_page **places; /* open addressing, at most half full */

@@ -245,25 +245,49 @@ static void load_shared(request *r, uint32_t mask) {
         take_bytes(r, __builtin_ctz(left), shared_place(r, __builtin_ctz(left)));
 }
 
-/* A run that lies in one place: all lanes at once. */
-static bool load_global_run(request *r) {
+/* The part of a run from a lane on that lies in one page. */
+typedef struct stretch {
+    unsigned char *data; /* NULL: memory is out */
+    tk_emu_page *page;   /* NULL: read in place */
+    size_t at;
+    int end; /* lane */
+    tk_emu_access access;
+} stretch;
+
+static stretch stretch_of(const request *r, int first) {
+    stretch s = {.end = TK_EMU_LANES};
     uint32_t unit = r->warp->block->launch->program->global_unit;
-    unsigned char *place;
-    tk_emu_page *page = global_page(r, 0, &place);
-    if (!place) return true;
-    if (page) {
-        size_t at = (size_t)(place - page->data);
-        if (at + (size_t)TK_EMU_LANES * r->bytes > TK_EMU_PAGE_BYTES) return false;
-        tk_emu_access access = access_of(r, 0, page->cells + at / unit, unit);
-        tk_emu_note_read_run(&access);
-    }
-    take_run(r, place);
-    return true;
+    s.page = global_page(r, first, &s.data);
+    if (!s.page) return s;
+    s.at = (size_t)(s.data - s.page->data);
+    size_t lanes = (TK_EMU_PAGE_BYTES - s.at) / r->bytes;
+    if (lanes < (size_t)(TK_EMU_LANES - first)) s.end = first + (int)lanes;
+    s.access = access_of(r, first, s.page->cells + s.at / unit, unit);
+    return s;
+}
+
+/* All lanes, from one page or two. */
+static void load_global_run(request *r) {
+    unsigned char bytes[TK_EMU_LANES * 16];
+    stretch s = stretch_of(r, 0);
+    if (s.page) tk_emu_note_read_run(&s.access, 0, s.end);
+    if (s.data && s.end == TK_EMU_LANES) take_run(r, s.data);
+    if (!s.data || s.end == TK_EMU_LANES) return;
+    size_t done = (size_t)s.end * r->bytes, all = (size_t)TK_EMU_LANES * r->bytes;
+    memcpy(bytes, s.data, done);
+    stretch rest = stretch_of(r, s.end);
+    if (!rest.data) return;
+    tk_emu_note_read_run(&rest.access, s.end, TK_EMU_LANES);
+    memcpy(bytes + done, rest.data, all - done);
+    take_run(r, bytes);
 }
 
 static void load_global(request *r, uint32_t mask) {
     uint32_t unit = r->warp->block->launch->program->global_unit;
-    if (r->run && load_global_run(r)) return;
+    if (r->run) {
+        load_global_run(r);
+        return;
+    }
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         unsigned char *place;
@@ -413,7 +437,7 @@ static void store_shared(request *r, uint32_t mask) {
     uint32_t unit = r->warp->block->launch->program->shared_unit;
     if (r->run) {
         tk_emu_access access = access_of(r, 0, shared_cells(r, 0), unit);
-        tk_emu_note_write_run(&access);
+        tk_emu_note_write_run(&access, 0, TK_EMU_LANES);
         put_run(r, shared_place(r, 0));
         return;
     }
@@ -436,16 +460,18 @@ static bool may_write(const request *r, int lane) {
 }
 
 static bool store_global_run(request *r) {
-    uint32_t unit = r->warp->block->launch->program->global_unit;
-    unsigned char *place;
-    tk_emu_page *page = may_write(r, 0) ? global_page(r, 0, &place) : NULL;
-    if (!page) return false;
-    size_t at = (size_t)(place - page->data), bytes = (size_t)TK_EMU_LANES * r->bytes;
-    if (at + bytes > TK_EMU_PAGE_BYTES) return false;
-    tk_emu_access access = access_of(r, 0, page->cells + at / unit, unit);
-    tk_emu_note_write_run(&access);
-    put_run(r, place);
-    tk_emu_mark_written(page, at, (uint32_t)bytes);
+    unsigned char bytes[TK_EMU_LANES * 16];
+    if (!may_write(r, 0)) return false;
+    put_run(r, bytes);
+    for (int first = 0; first < TK_EMU_LANES;) {
+        stretch s = stretch_of(r, first);
+        size_t part = (size_t)(s.end - first) * r->bytes;
+        if (!s.data) return true;
+        tk_emu_note_write_run(&s.access, first, s.end);
+        memcpy(s.data, bytes + (size_t)first * r->bytes, part);
+        tk_emu_mark_written(s.page, s.at, (uint32_t)part);
+        first = s.end;
+    }
     return true;
 }
 

@@ -635,9 +635,9 @@ void tk_emu_note_agent_write(const tk_emu_access *access, const tk_emu_agent_acc
 
 /* ---- runs ---- */
 
-void tk_emu_note_write_run(const tk_emu_access *access) {
+void tk_emu_note_write_run(const tk_emu_access *access, int first, int end) {
     tk_emu_cell *cell = access->cells;
-    for (int l = 0; l < TK_EMU_LANES; l++) {
+    for (int l = first; l < end; l++) {
         uint32_t epoch = epoch_of(access->warp, l);
         for (uint32_t i = 0; i < access->count; i++) note_write(access, l, cell++, epoch);
     }
@@ -654,15 +654,14 @@ static inline void note_read(const tk_emu_access *access, int lane, tk_emu_cell 
     cell->read_op = access->insn->number;
 }
 
-void tk_emu_note_read_run(const tk_emu_access *access) {
+void tk_emu_note_read_run(const tk_emu_access *access, int first, int end) {
     tk_emu_cell *cell = access->cells;
     if (has_strong(access)) {
         tk_emu_access one = *access;
-        for (int l = 0; l < TK_EMU_LANES; l++, one.cells += one.count)
-            tk_emu_note_read(&one, 1u << l);
+        for (int l = first; l < end; l++, one.cells += one.count) tk_emu_note_read(&one, 1u << l);
         return;
     }
-    for (int l = 0; l < TK_EMU_LANES; l++) {
+    for (int l = first; l < end; l++) {
         uint32_t epoch = epoch_of(access->warp, l);
         for (uint32_t i = 0; i < access->count; i++) note_read(access, l, cell++, epoch);
     }
