@@ -69,6 +69,32 @@ static void test_floats(void **state) {
     }
 }
 
+/* Whatever is not refused assembles, in every way of rounding. */
+static void test_roundings(void **state) {
+    (void)state;
+    static const char *const ways[] = {
+        "convert.rz",       "convert.rm",          "convert.rp",          "convert.rna",
+        "convert.saturate", "convert.rz.saturate", "convert.rna.saturate"};
+    static char kept[MOST];
+    int number = 0;
+    begin();
+    strcpy(kept, text);
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
+        for (int from = 0; from < FLOATS; from++)
+            for (int to = 0; to < FLOATS; to++) {
+                strcpy(text, kept);
+                add(number, ways[way], floats[from], floats[to], 1 + (number & 1));
+                size_t length = strlen(text);
+                tk_status status = build("sm_90", TK_EMIT_TEXT);
+                text[length] = 0;
+                assert_true(status == TK_OK || status == TK_UNSUPPORTED);
+                if (status == TK_OK) strcpy(kept, text), number++;
+            }
+    strcpy(text, kept);
+    assert_true(number > 100);
+    assert_assembles("sm_90");
+}
+
 static void test_before_hopper(void **state) {
     (void)state;
     begin();
@@ -105,6 +131,8 @@ static void test_refusals(void **state) {
         {"convert", "f64", "e5m2", "sm_90", "from f64 to e5m2"},
         {"convert.rz", "f32", "e4m3", "sm_90", "but to nearest even"},
         {"convert.rp", "f32", "tf32", "sm_90", "down or up"},
+        {"convert.rna", "f32", "f16", "sm_90", "from f32 to f16 with ties away"},
+        {"convert.rm", "f32", "bf16", "sm_90", "down or up"},
         {"convert.saturate", "f64", "f16", "sm_90", "saturating"},
         {"float_from_signed", "i32", "bf16", "sm_80", "before sm_90"},
     };
@@ -118,7 +146,8 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_floats), cmocka_unit_test(test_before_hopper),
-        cmocka_unit_test(test_bits), cmocka_unit_test(test_refusals)};
+        cmocka_unit_test(test_floats), cmocka_unit_test(test_roundings),
+        cmocka_unit_test(test_before_hopper), cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

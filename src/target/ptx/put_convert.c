@@ -37,6 +37,17 @@ static void fail_conversion(tk_ptx *x, const tk_kop *op, const char *why) {
                 tk_kscalar_text((tk_kscalar)op->results[0]->type.scalar), why);
 }
 
+/* Ties away are tf32's alone, and bf16 is not rounded down or up. */
+static bool check_mode(tk_ptx *x, const tk_kop *op) {
+    int64_t mode = tk_kop_attr(op, TK_KA_round);
+    unsigned to = op->results[0]->type.scalar;
+    if (mode == NEAREST_AWAY)
+        fail_conversion(x, op, " with ties away");
+    else if (to == TK_K_BF16 && mode > TO_ZERO)
+        fail_conversion(x, op, ", down or up");
+    return x->status == TK_OK;
+}
+
 /* An f32 register with an element's value: tf32 is one with other bits unused. */
 static tk_ptx_name widened(tk_ptx *x, const tk_kop *op, int element) {
     unsigned from = operand(op, 0).scalar;
@@ -165,6 +176,7 @@ static void between_wide(tk_ptx *x, const tk_kop *op) {
     const char *saturate = tk_kop_attr(op, TK_KA_saturate) && narrows ? ".satfinite" : "";
     bool halves = order[to] == 1 && from == TK_K_F32 && mode <= TO_ZERO;
     if (*saturate && !halves) fail_conversion(x, op, ", saturating");
+    if (narrows && !check_mode(x, op)) return;
     if (halves && operand(op, 0).lanes > 1) {
         to_halves(x, op, modes[mode], saturate);
         return;
@@ -178,6 +190,9 @@ static void between_wide(tk_ptx *x, const tk_kop *op) {
 static void from_tf32(tk_ptx *x, const tk_kop *op) {
     unsigned to = op->results[0]->type.scalar;
     int64_t mode = tk_kop_attr(op, TK_KA_round);
+    bool narrows = to == TK_K_F16 || to == TK_K_BF16;
+    if (narrows && tk_kop_attr(op, TK_KA_saturate)) fail_conversion(x, op, ", saturating");
+    if (narrows && !check_mode(x, op)) return;
     for (int i = 0; i < operand(op, 0).lanes; i++) {
         tk_ptx_name wide = widened(x, op, i), result = tk_ptx_result(x, op, i);
         if (to == TK_K_F32)
