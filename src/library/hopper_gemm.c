@@ -25,9 +25,10 @@
  * Contract: pitches and steps of a and b are multiples of 16 bytes, their bases too; k is at
  * least 1. Sizes need not fill tiles: TMA reads zeros beyond the matrices, stores of d are guarded.
  *
- * Bytes: a n / tile_n times, b m / 128 times, d once. FLOPs: 2 m n k. Roofline: tensor cores.
- * Rejected: one thread's arrival for a warpgroup (a wait retires a warp's own products), a
- * persistent grid and stores by TMA (later schedules). */
+ * Bytes: a n / tile_n times, b m / 128 times, d once. FLOPs: 2 m n k. Roofline: tensor cores; on an
+ * H200 with random data 704 TFLOP/s at 4096^3 and 728 (mean 662) at 8192^3, 71 and 74 % of 989,
+ * 0.89 and 0.92 of cuBLAS in the same minute. Rejected: one thread's arrival for a warpgroup (a
+ * wait retires a warp's own products), a persistent grid and stores by TMA (later schedules). */
 #include "library/gemm.h"
 
 #include <stdio.h>

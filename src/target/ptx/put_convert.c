@@ -121,6 +121,8 @@ static void bytes_to_f16(tk_ptx *x, const tk_kop *op, int i, tk_ptx_name out[2])
 static void from_bytes(tk_ptx *x, const tk_kop *op) {
     unsigned to = op->results[0]->type.scalar;
     int lanes = operand(op, 0).lanes;
+    if (tk_kop_attr(op, TK_KA_saturate) && operand(op, 0).scalar == TK_K_E5M2)
+        fail_conversion(x, op, ", saturating");
     for (int i = 0; i < lanes; i++) {
         tk_ptx_name halves[2];
         if (i % 2 == 0) bytes_to_f16(x, op, i, halves);
@@ -140,6 +142,7 @@ static void from_bytes(tk_ptx *x, const tk_kop *op) {
 
 /* Between the two of 8 bits. */
 static void bytes_to_bytes(tk_ptx *x, const tk_kop *op) {
+    if (tk_kop_attr(op, TK_KA_round) != NEAREST) fail_conversion(x, op, ", but to nearest even");
     const char *type = op->results[0]->type.scalar == TK_K_E4M3 ? "e4m3x2" : "e5m2x2";
     int lanes = operand(op, 0).lanes;
     for (int i = 0; i < lanes; i += 2) {
@@ -173,7 +176,7 @@ static void between_wide(tk_ptx *x, const tk_kop *op) {
     unsigned from = operand(op, 0).scalar, to = op->results[0]->type.scalar;
     int64_t mode = tk_kop_attr(op, TK_KA_round);
     bool narrows = order[to] < order[from] || (order[to] == order[from] && to != from);
-    const char *saturate = tk_kop_attr(op, TK_KA_saturate) && narrows ? ".satfinite" : "";
+    const char *saturate = tk_kop_attr(op, TK_KA_saturate) ? ".satfinite" : "";
     bool halves = order[to] == 1 && from == TK_K_F32 && mode <= TO_ZERO;
     if (*saturate && !halves) fail_conversion(x, op, ", saturating");
     if (narrows && !check_mode(x, op)) return;
@@ -191,7 +194,7 @@ static void from_tf32(tk_ptx *x, const tk_kop *op) {
     unsigned to = op->results[0]->type.scalar;
     int64_t mode = tk_kop_attr(op, TK_KA_round);
     bool narrows = to == TK_K_F16 || to == TK_K_BF16;
-    if (narrows && tk_kop_attr(op, TK_KA_saturate)) fail_conversion(x, op, ", saturating");
+    if (tk_kop_attr(op, TK_KA_saturate)) fail_conversion(x, op, ", saturating");
     if (narrows && !check_mode(x, op)) return;
     for (int i = 0; i < operand(op, 0).lanes; i++) {
         tk_ptx_name wide = widened(x, op, i), result = tk_ptx_result(x, op, i);
@@ -205,9 +208,12 @@ static void from_tf32(tk_ptx *x, const tk_kop *op) {
 
 static void convert_floats(tk_ptx *x, const tk_kop *op) {
     unsigned from = operand(op, 0).scalar, to = op->results[0]->type.scalar;
+    bool same = from == to;
     if ((is_byte(from) || is_byte(to)) && x->arch < 90)
         fail_conversion(x, op, " before sm_90");
-    else if (from == to)
+    else if (same && from != TK_K_E4M3 && tk_kop_attr(op, TK_KA_saturate))
+        fail_conversion(x, op, ", saturating");
+    else if (same)
         tk_ptx_put_copy(x, op);
     else if (is_byte(from) && is_byte(to))
         bytes_to_bytes(x, op);
