@@ -450,10 +450,22 @@ static int array_contains(PyObject *self, PyObject *value) {
 
 /* ---- methods that are no op ---- */
 
-/* Evaluates and gives the interpreter's module of array functions. */
+/* The module of the array API standard's functions, in the version that is asked for. */
 static PyObject *array_namespace(PyObject *self, PyObject *args, PyObject *kwargs) {
-    (void)self, (void)args, (void)kwargs;
-    return PyImport_ImportModule("tiki");
+    static char *names[] = {"api_version", NULL};
+    static const char *const versions[] = {"2021.12", "2022.12", "2023.12", "2024.12"};
+    const char *version = NULL;
+    (void)self;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z:__array_namespace__", names, &version))
+        return NULL;
+    bool is_known = !version;
+    for (size_t i = 0; version && i < sizeof versions / sizeof *versions; i++)
+        is_known |= strcmp(versions[i], version) == 0;
+    if (is_known) return PyImport_ImportModule("tiki.array_api");
+    return PyErr_Format(PyExc_ValueError,
+                        "version %s of the array API standard is not known, expected 2024.12 or "
+                        "one before it",
+                        version);
 }
 
 static PyObject *array_copy(PyObject *self, PyObject *unused) {

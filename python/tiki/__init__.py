@@ -124,7 +124,16 @@ def _layout_of(a: array) -> _Any:
     return algebra.layout_of(a)
 
 
+def _to_device(self: array, device: _Any, /, *, stream: _Any = None) -> array:
+    """The array on a device."""
+    if device != default_device():
+        raise ValueError(f"to_device: the device is {device}, expected {default_device()}")
+    return self
+
+
 setattr(array, "layout", property(_layout_of))
 setattr(array, "as_layout", as_layout)
+setattr(array, "device", property(lambda self: default_device(), doc="The device that has the values."))
+setattr(array, "to_device", _to_device)
 
 _atexit.register(_core._finish)

@@ -260,7 +260,7 @@ array.__setitem__: set_item(x, (1, slice(None, 2)), 7), set_item(v, m.array([0, 
 array.__copy__ array.__deepcopy__: x.{n}() if '{n}' == '__copy__' else x.__deepcopy__({})
 array.__getstate__ array.__setstate__: pickled(x), pickled(m.array([1, 2], dtype=m.int8))
 array.__array__: x.__array__()
-array.__array_namespace__: x.__array_namespace__().__name__.endswith(m.__name__)
+array.__array_namespace__: x.__array_namespace__().matmul is m.matmul
 array.__dlpack__: np.from_dlpack(x)
 array.__dlpack_device__: x.__dlpack_device__()
 array.size array.ndim array.itemsize array.nbytes array.shape array.dtype array.T array.mT: t.{n}, x.astype(m.int8).{n}
