@@ -22,7 +22,7 @@ class FunctionExporter:
     """Records a function for one kind of arguments a call; `close`, or the end of a `with` block, writes the file."""
 
     def __init__(
-        self, file: Any, fun: Callable[..., Any], shapeless: bool = False, metadata: dict[str, str] | None = None
+        self, file: Any, fun: Callable[..., Any], shapeless: bool = False, metadata: str | None = None
     ) -> None:
         self._path = os.fspath(file)
         self._function = fun
@@ -49,7 +49,7 @@ class FunctionExporter:
 
 
 def exporter(
-    file: Any, fun: Callable[..., Any], *, shapeless: bool = False, metadata: dict[str, str] | None = None
+    file: Any, fun: Callable[..., Any], *, shapeless: bool = False, metadata: str | None = None
 ) -> FunctionExporter:
     """An object to export several recordings of one function to a file with."""
     return FunctionExporter(file, fun, shapeless, metadata)
@@ -60,7 +60,7 @@ def export_function(
     fun: Callable[..., Any],
     *args: Any,
     shapeless: bool = False,
-    metadata: dict[str, str] | None = None,
+    metadata: str | None = None,
     **kwargs: Any,
 ) -> None:
     """Save a function, recorded on arguments like these, to a file; or tell a callback what it computes.
