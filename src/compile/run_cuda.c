@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "compile/run.h"
 #include "kernel/contract.h"
+#include "kernel/shared.h"
 #include "runtime/cuda_module.h"
 #include "target/ptx/assembler.h"
 
@@ -24,6 +25,7 @@ typedef struct loaded {
     tk_cuda_module *module;
     tk_cuda_function *function;
     tk_cuda_packing packing;
+    tk_kshared_map shared;     /* of declared buffers: for the driver all of it is dynamic */
     pthread_mutex_t lock;      /* guards what follows */
     tk_cuda_prepared prepared; /* for the shape of the latest launch */
     tk_klaunch shape;
@@ -189,6 +191,7 @@ static tk_status new_loaded(tk_cuda *cuda, const tk_kernel *kernel, const unsign
     at->kernel = tk_kernel_retain((tk_kernel *)(uintptr_t)kernel);
     pthread_mutex_init(&at->lock, NULL);
     tk_status status = describe_parameters(at);
+    if (status == TK_OK) status = tk_kshared_place(kernel, NULL, &at->shared);
     if (status == TK_OK) status = load(cuda, at);
     if (status == TK_OK)
         *out = at;
@@ -290,7 +293,8 @@ static bool same_shape(const tk_klaunch *a, const tk_klaunch *b) {
 static tk_status prepare(loaded *at, const tk_klaunch *shape, const char *site) {
     if (at->is_prepared && at->site == site && same_shape(&at->shape, shape)) return TK_OK;
     tk_cuda_launch launch = {.function = at->function,
-                             .dynamic_shared = (size_t)shape->dynamic_shared,
+                             .dynamic_shared =
+                                 (size_t)tk_kshared_total(&at->shared, shape->dynamic_shared),
                              .packing = &at->packing,
                              .cooperative = shape->cooperative,
                              .programmatic = shape->programmatic,
