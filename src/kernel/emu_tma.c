@@ -93,7 +93,11 @@ static bool box_of(tk_emu_warp *warp, const tk_emu_insn *insn, int lane, const t
         out->first[i] = ((const int32_t *)tk_emu_from(warp, insn, operand))[lane];
         if (i) out->rows *= map->count[i];
     }
-    return true;
+    if (out->first[0] * map->element % PIECE == 0) return true;
+    tk_emu_report(warp, insn, lane, TK_KF_MISALIGNED,
+                  "the first coordinate is %lld, which is no multiple of 16 bytes",
+                  (long long)out->first[0]);
+    return false;
 }
 
 /* A row of a box: where it begins, and which of its elements lie in the tensor. */

@@ -325,9 +325,9 @@ static float corner(int i, float outside) {
 }
 static float corner_zero(int i) { return corner(i, 0); }
 static float corner_nan(int i) { return corner(i, NAN); }
-/* Coordinates (-3, -1). */
+/* Coordinates (-4, -1). */
 static float before(int i) {
-    int column = i % 8 - 3, row = i / 8 - 1;
+    int column = i % 8 - 4, row = i / 8 - 1;
     return column >= 0 && row >= 0 ? (float)(row * 32 + column + 1) : 0;
 }
 
@@ -339,7 +339,7 @@ static void test_outside(void **state) {
                   64);
     assert_result(&nan, BOX("256", "tma_load %b, %in, %bar, i32(28), i32(30)", "64"), corner_nan,
                   64);
-    assert_result(&zero, BOX("256", "tma_load %b, %in, %bar, i32(-3), i32(-1)", "64"), before, 64);
+    assert_result(&zero, BOX("256", "tma_load %b, %in, %bar, i32(-4), i32(-1)", "64"), before, 64);
 }
 
 /* Five modes of 4, every second one of mode 2: a box of 4 by 2 by (4 in steps of 2) by 1 by 2. */

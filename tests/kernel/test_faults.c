@@ -163,6 +163,12 @@ static const fault places[] = {
      TILE INIT(
          "1") "if %first {\nmbarrier_expect %bar, i32(512)\n%u = offset %b, i32(32) : ptr<f32, "
               "shared>\ntma_load %u, %map, %bar, i32(0), i32(0)\n}\nmbarrier_wait %bar, i32(0)"},
+    {"a box at an odd coordinate", TK_KF_MISALIGNED, 1, 1, 32,
+     TILE INIT(
+         "1") "if %first {\nmbarrier_expect %bar, i32(0)\ntma_load %b, %map, %bar, i32(2), i32(1) "
+              "#!\n}\nmbarrier_wait %bar, i32(0)",
+     TILE INIT("1") "if %first {\nmbarrier_expect %bar, i32(512)\ntma_load %b, %map, %bar, i32(4), "
+                    "i32(1)\n}\nmbarrier_wait %bar, i32(0)"},
     {"a store to what is only read", TK_KF_EFFECT, 1, 1, 64, POINT "store %p, f32(1) #!",
      POINT "store %q, f32(1)"},
     {"an atomic on what is only read", TK_KF_EFFECT, 1, 1, 64,
