@@ -55,15 +55,6 @@ TK_API tk_status tk_kernel_build_cute(const tk_kernel *kernel, const tk_build *h
 /* The version of the CuTe compiler's package into `text`; the errors of tk_kernel_build_cute. */
 TK_API tk_status tk_cute_version(char *text, size_t capacity);
 
-/* Reads PTX text of any compiler and refuses a function that touches registers of a wgmma between
- * its issue and the wait that retires it, on any path: the accumulator at all, the A fragment by
- * writing. (Products of one shape may follow each other in one accumulator.) ptxas accepts such
- * text, and what it makes of it gives wrong numbers. tk_kernel_build_ptx checks what it generated.
- *
- * TK_INVALID_ARGUMENT with `name`, line, instruction and register; TK_FORMAT_ERROR for text that is
- * no PTX; TK_UNSUPPORTED for a function too large to check. Any thread may call. */
-TK_API tk_status tk_ptx_check(const char *text, const char *name);
-
 /* The same as a binary, from the cache of built kernels (cache.h) if it is there; built and kept
  * else, once among all processes that ask at the same time. A hit starts no assembler. `cache`
  * NULL: the default one, opened once a process. *out_built (may be NULL) says whether it was built.
@@ -76,8 +67,22 @@ TK_API tk_status tk_kernel_build_cached(const tk_kernel *kernel, const tk_build 
 TK_API tk_status tk_kernel_cache_explain(const tk_kernel *kernel, const tk_build *how,
                                          tk_cache *cache, char **out_text);
 
+/* Reads PTX text of any compiler and refuses a function that touches registers of a wgmma between
+ * its issue and the wait that retires it, on any path: the accumulator at all, the A fragment by
+ * writing. (Products of one shape may follow each other in one accumulator.) ptxas accepts such
+ * text, and what it makes of it gives wrong numbers. tk_kernel_build_ptx checks what it generated.
+ *
+ * TK_INVALID_ARGUMENT with `name`, line, instruction and register; TK_FORMAT_ERROR for text that is
+ * no PTX; TK_UNSUPPORTED for a function too large to check. Any thread may call. */
+TK_API tk_status tk_ptx_check(const char *text, const char *name);
+
 TK_API tk_artifact *tk_artifact_retain(tk_artifact *artifact);
 TK_API void tk_artifact_release(tk_artifact *artifact);
+
+/* What the artifact was made of, as 64 hexadecimal digits: the digest of target, architecture,
+ * options, tool versions and text. Equal kernels have one, whatever their values are called and,
+ * unless lines were asked for, wherever they come from. Borrowed. */
+TK_API const char *tk_artifact_identity(const tk_artifact *artifact);
 
 /* Borrowed from the artifact. The binary is NULL when there is none, the log "". */
 TK_API const char *tk_artifact_text(const tk_artifact *artifact);

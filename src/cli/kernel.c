@@ -79,11 +79,12 @@ static int print_report(const tk_artifact *artifact, const char *out) {
                           "kernel            %s for %s\nregisters         %lld a thread\nspilled   "
                           "        %lld bytes stored, "
                           "%lld loaded\nstack             %lld bytes\nshared memory     %lld "
-                          "bytes\nblocks of an SM   %lld\n",
+                          "bytes\nblocks of an SM   %lld\nidentity          %s\n",
                           tk_kernel_name(tk_artifact_kernel(artifact)), tk_artifact_arch(artifact),
                           (long long)report.registers, (long long)report.spill_stores,
                           (long long)report.spill_loads, (long long)report.stack_bytes,
-                          (long long)report.shared_bytes, (long long)report.blocks_of_an_sm);
+                          (long long)report.shared_bytes, (long long)report.blocks_of_an_sm,
+                          tk_artifact_identity(artifact));
     return write_out(out, text, (size_t)length);
 }
 

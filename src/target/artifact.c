@@ -2,9 +2,11 @@
 #include "target/artifact.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/sha256.h"
 
 tk_artifact *tk_artifact_create(const tk_kernel *kernel, const char *arch) {
     tk_artifact *artifact = tk_calloc(1, sizeof *artifact);
@@ -29,6 +31,34 @@ void tk_artifact_release(tk_artifact *artifact) {
     tk_free(artifact->binary);
     for (int i = 0; i < TK_STAGE_COUNT; i++) tk_free(artifact->stages[i]);
     tk_free(artifact);
+}
+
+const char *tk_build_option_words(const tk_build *how) {
+    static const char *const words[] = {"", "lines", "serialized", "lines serialized"};
+    return words[how->lines + 2 * how->serialized];
+}
+
+/* Parts end in a zero, so that none runs into the next. */
+static void put_part(tk_sha256 *hash, const char *part) {
+    tk_sha256_put(hash, part, strlen(part) + 1);
+}
+
+void tk_artifact_identify(tk_artifact *artifact, const char *target, const tk_build *how,
+                          const char *tools) {
+    tk_sha256 hash;
+    unsigned char digest[TK_SHA256_BYTES];
+    tk_sha256_begin(&hash);
+    put_part(&hash, target);
+    put_part(&hash, artifact->arch);
+    put_part(&hash, tk_build_option_words(how));
+    put_part(&hash, tools);
+    put_part(&hash, artifact->text);
+    tk_sha256_end(&hash, digest);
+    tk_sha256_text(digest, artifact->identity);
+}
+
+const char *tk_artifact_identity(const tk_artifact *artifact) {
+    return artifact ? artifact->identity : NULL;
 }
 
 const char *tk_artifact_text(const tk_artifact *artifact) {

@@ -10,11 +10,21 @@ struct tk_artifact {
     char *text;
     char *log;
     char arch[16];
+    char identity[65];
     unsigned char *binary;
     size_t binary_bytes;
     tk_report report;
     char *stages[TK_STAGE_COUNT]; /* NULL: not kept */
 };
+
+/* The digest of target, architecture, options, tools ("" for none) and text becomes the artifact's
+ * identity. The text has the kernel and its contract but no names of values and, unless lines were
+ * asked for, no lines. */
+void tk_artifact_identify(tk_artifact *artifact, const char *target, const tk_build *how,
+                          const char *tools);
+
+/* "lines serialized" and so on. */
+const char *tk_build_option_words(const tk_build *how);
 
 /* With one reference to it and one to the kernel; NULL when memory is out. */
 tk_artifact *tk_artifact_create(const tk_kernel *kernel, const char *arch);

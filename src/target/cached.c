@@ -35,11 +35,6 @@ static tk_key_part text_part(const char *name, const char *value) {
     return (tk_key_part){name, value, strlen(value)};
 }
 
-static const char *option_words(const tk_build *how) {
-    static const char *const words[] = {"", "lines", "serialized", "lines serialized"};
-    return words[how->lines + 2 * how->serialized];
-}
-
 static tk_status identify(const tk_artifact *artifact, const tk_build *how, identity *out) {
     char path[TK_ASSEMBLER_PATH_BYTES];
     TK_TRY(tk_assembler_find(path));
@@ -49,7 +44,7 @@ static tk_status identify(const tk_artifact *artifact, const tk_build *how, iden
     out->parts[0] = text_part("kernel", out->title);
     out->parts[1] = text_part("target", MAGIC);
     out->parts[2] = text_part("architecture", artifact->arch);
-    out->parts[3] = text_part("options", option_words(how));
+    out->parts[3] = text_part("options", tk_build_option_words(how));
     out->parts[4] = text_part("assembler", out->assembler);
     out->parts[5] = text_part("text", artifact->text);
     return TK_OK;
@@ -141,6 +136,7 @@ static tk_status find_or_build(tk_artifact *artifact, const tk_build *how, tk_ca
         *out_built = true;
         status = tk_ptx_assemble(artifact, how);
     }
+    if (status == TK_OK) tk_artifact_identify(artifact, "ptx", how, key.assembler);
     return status;
 }
 

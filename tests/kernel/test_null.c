@@ -159,6 +159,7 @@ static void artifacts(void **state) {
     gives(tk_artifact_retain(P(artifact)), NULL);
     gives_nothing(tk_artifact_release(P(artifact)));
     gives(tk_artifact_text(P(artifact)), NULL);
+    gives(tk_artifact_identity(P(artifact)), NULL);
     gives(tk_artifact_binary(P(artifact), NULL), NULL);
     gives_nothing(tk_artifact_log(P(artifact)));
     gives(tk_artifact_arch(P(artifact)), NULL);

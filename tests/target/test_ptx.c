@@ -71,6 +71,33 @@ static void test_refusals(void **state) {
     free(text);
 }
 
+static void identify(const char *text, const tk_build *how, char out[65]) {
+    tk_kernel *kernel = parse_text(text);
+    tk_artifact *artifact;
+    assert_ok(tk_kernel_build_ptx(kernel, how, &artifact));
+    assert_int_equal(strlen(tk_artifact_identity(artifact)), 64);
+    strcpy(out, tk_artifact_identity(artifact));
+    tk_artifact_release(artifact);
+    tk_kernel_release(kernel);
+}
+
+/* Names of values and lines do not count, unless lines are asked for; the rest does. */
+static void test_identity(void **state) {
+    (void)state;
+    char *plain = around("%w = add %n, i32(1) : i32", 32),
+         *renamed = around("\n\n%other = add %n, i32(1) : i32", 32),
+         *changed = around("%w = add %n, i32(2) : i32", 32);
+    char first[65], second[65];
+    tk_build older = {.arch = "sm_90"}, lines = {.lines = true};
+    identify(plain, NULL, first);
+    identify(renamed, NULL, second), assert_string_equal(first, second);
+    identify(changed, NULL, second), assert_string_not_equal(first, second);
+    identify(plain, &older, second), assert_string_not_equal(first, second);
+    identify(plain, &lines, first), assert_string_not_equal(first, second);
+    identify(renamed, &lines, second), assert_string_not_equal(first, second);
+    free(plain), free(renamed), free(changed);
+}
+
 /* A program that is no assembler, and one that is not there. */
 static void test_assemblers(void **state) {
     (void)state;
@@ -144,8 +171,8 @@ static void test_python_package(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden), cmocka_unit_test(test_assembles),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_assemblers),
-        cmocka_unit_test(test_python_package)};
+        cmocka_unit_test(test_golden),     cmocka_unit_test(test_assembles),
+        cmocka_unit_test(test_identity),   cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_assemblers), cmocka_unit_test(test_python_package)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

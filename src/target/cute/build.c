@@ -136,7 +136,13 @@ tk_status tk_kernel_build_cute(const tk_kernel *kernel, const tk_build *how, tk_
     if (!artifact) return tk_fail(TK_OUT_OF_MEMORY, "no memory for an artifact");
     tk_cute_places places = {0};
     tk_status status = generate(artifact, how->lines, &places);
-    if (status == TK_OK && how->emit == TK_EMIT_BINARY) status = compile(artifact, how, &places);
+    if (status == TK_OK) tk_artifact_identify(artifact, "cute", how, "");
+    if (status == TK_OK && how->emit == TK_EMIT_BINARY) {
+        char tools[120];
+        status = compile(artifact, how, &places);
+        if (status == TK_OK) status = tk_cute_compiler_version(tools, sizeof tools);
+        if (status == TK_OK) tk_artifact_identify(artifact, "cute", how, tools);
+    }
     tk_cute_places_free(&places);
     if (status == TK_OK)
         *out = artifact;

@@ -29,6 +29,15 @@ static tk_status generate(tk_artifact *artifact, bool lines) {
     return status;
 }
 
+static tk_status assemble(tk_artifact *artifact, const tk_build *how) {
+    char path[TK_ASSEMBLER_PATH_BYTES], tools[120];
+    TK_TRY(tk_ptx_assemble(artifact, how));
+    TK_TRY(tk_assembler_find(path));
+    TK_TRY(tk_assembler_identity(path, tools, sizeof tools));
+    tk_artifact_identify(artifact, "ptx", how, tools);
+    return TK_OK;
+}
+
 tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *how, tk_artifact **out) {
     static const tk_build plain = {0};
     TK_NEED(kernel, out);
@@ -38,7 +47,8 @@ tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *how, tk_a
     tk_artifact *artifact = tk_artifact_create(kernel, arch);
     if (!artifact) return tk_fail(TK_OUT_OF_MEMORY, "no memory for an artifact");
     tk_status status = generate(artifact, how->lines);
-    if (status == TK_OK && how->emit == TK_EMIT_BINARY) status = tk_ptx_assemble(artifact, how);
+    if (status == TK_OK) tk_artifact_identify(artifact, "ptx", how, "");
+    if (status == TK_OK && how->emit == TK_EMIT_BINARY) status = assemble(artifact, how);
     if (status == TK_OK)
         *out = artifact;
     else
