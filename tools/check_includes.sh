@@ -35,7 +35,7 @@ BEGIN {
           "library library api base version base status base dtype base ops array trace runtime " \
           "device runtime stream runtime axes graph checkpoint io export io gguf io optim nn model nn " \
           "cache runtime gpu runtime train nn layout_call layout layout_draw layout emulator kernel " \
-          "kernel_ops.def kernel kernel_attrs.def kernel kernel_types.def kernel library.def library passes kernel passes.def kernel tiki PUBLIC ops.def graph " \
+          "kernel_ops.def kernel kernel_attrs.def kernel kernel_types.def kernel library.def library passes kernel passes.def kernel analysis kernel tiki PUBLIC ops.def graph " \
           "functions.def graph", pairs, " ")
     for (i = 1; i in pairs; i += 2) header_module[pairs[i]] = pairs[i + 1]
 }

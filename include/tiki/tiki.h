@@ -5,6 +5,7 @@
 #ifndef TIKI_TIKI_H
 #define TIKI_TIKI_H
 
+#include "tiki/analysis.h"
 #include "tiki/api.h"
 #include "tiki/array.h"
 #include "tiki/axes.h"

@@ -12,6 +12,7 @@
 
 #include "cli/commands.h"
 #include "cli/kernel_file.h"
+#include "tiki/analysis.h"
 #include "tiki/io.h"
 #include "tiki/passes.h"
 #include "tiki/target.h"
@@ -57,6 +58,8 @@ static int verify_files(int count, char **paths) {
     for (int i = 0; i < count; i++) {
         tk_kernel *kernel = kernel_read("kernel verify", paths[i]);
         if (!kernel) code = 1;
+        if (kernel && tk_kernel_prove_uniform(kernel) != TK_OK)
+            code = complain_of_error("kernel verify");
         tk_kernel_release(kernel);
     }
     return code;

@@ -21,4 +21,14 @@ tk_status tk_kanalyse_ranges(const tk_kernel *kernel, tk_kfact_of **out);
 /* Whether a `for` whose index is only counted up to its end can pass the largest integer. */
 bool tk_kfor_may_wrap(const tk_kop *op, const tk_kfact_of *facts);
 
+/* ---- uniformity (analyse_uniform.c) ---- */
+
+/* A tk_kuniform for each value. */
+tk_status tk_kanalyse_uniform(const tk_kernel *kernel, uint8_t **out);
+
+/* ---- registers (analyse_live.c) ---- */
+
+/* Most registers of 32 bits that are live at once, and the operation where. */
+tk_status tk_kanalyse_live(const tk_kernel *kernel, int64_t *out_registers, const tk_kop **out_at);
+
 #endif

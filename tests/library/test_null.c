@@ -1,6 +1,7 @@
 /* NULL where a schedule, a plan or a place for a result is needed; passes too. */
 #include "support/null_check.h"
 
+#include "tiki/analysis.h"
 #include "tiki/library.h"
 #include "tiki/passes.h"
 
@@ -38,7 +39,30 @@ static void library(void **state) {
     tk_library_plan_release(plan);
 }
 
+static void analysis(void **state) {
+    (void)state;
+    tk_kanalysis *made = NULL, *unused;
+    tk_kfacts facts;
+    tk_kplace place;
+    tk_korder order;
+    assert_ok(tk_library_plan_create(TK_LIBRARY_COPY, 2, tensors, 0, NULL, NULL, &plan));
+    assert_ok(tk_library_plan_launch(plan, 0, &launch));
+    gives_status(tk_kernel_prove_uniform(P(launch.kernel)));
+    gives_status(tk_kernel_analyse(P(launch.kernel), P(&unused)));
+    assert_ok(tk_kernel_analyse(launch.kernel, &made));
+    gives_status(tk_kanalysis_value(P(made), P("x"), P(&facts)));
+    gives_status(tk_kanalysis_place(P(made), 0, P(&place)));
+    gives_status(tk_kanalysis_order(P(made), 0, P(&order)));
+    tk_kanalysis_release(made);
+    assert_int_equal(tk_kanalysis_registers(NULL, NULL), 0);
+    assert_int_equal(tk_kanalysis_places(NULL), 0);
+    assert_int_equal(tk_kanalysis_orders(NULL), 0);
+    assert_int_equal(tk_kanalysis_work(NULL).flops, 0);
+    tk_kanalysis_release(NULL);
+    tk_library_plan_release(plan);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(library)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(library), cmocka_unit_test(analysis)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

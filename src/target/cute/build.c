@@ -18,6 +18,7 @@
 #include "target/cute/object.h"
 #include "target/cute/worker.h"
 #include "target/ptx/assembler.h"
+#include "tiki/analysis.h"
 
 /* Products and sums are not contracted: mul and add of a kernel are two operations. */
 static const char plain_options[] = "check-inline-asm=false cubin-format=bin opt-level=3 "
@@ -132,6 +133,7 @@ tk_status tk_kernel_build_cute(const tk_kernel *kernel, const tk_build *how, tk_
     if (!how) how = &plain;
     const char *arch = how->arch ? how->arch : "sm_90a";
     TK_TRY(tk_target_check_arch(arch));
+    TK_TRY(tk_kernel_prove_uniform(kernel));
     tk_artifact *artifact = tk_artifact_create(kernel, arch);
     if (!artifact) return tk_fail(TK_OUT_OF_MEMORY, "no memory for an artifact");
     tk_cute_places places = {0};

@@ -6,6 +6,7 @@
 #include "target/artifact.h"
 #include "target/ptx/assembler.h"
 #include "target/ptx/ptx.h"
+#include "tiki/analysis.h"
 
 static const char *const architectures[] = {"sm_80", "sm_90", "sm_90a"};
 
@@ -44,6 +45,7 @@ tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *how, tk_a
     if (!how) how = &plain;
     const char *arch = how->arch ? how->arch : "sm_90a";
     TK_TRY(tk_target_check_arch(arch));
+    TK_TRY(tk_kernel_prove_uniform(kernel));
     tk_artifact *artifact = tk_artifact_create(kernel, arch);
     if (!artifact) return tk_fail(TK_OUT_OF_MEMORY, "no memory for an artifact");
     tk_status status = generate(artifact, how->lines);
