@@ -335,18 +335,25 @@ static tk_node *matrix_norm(tk_builder *b, tk_node *a, double ord, const tk_axes
     return keepdims ? result : tkb_squeeze(b, result, *axes);
 }
 
+static tk_node *norm_of(tk_builder *b, tk_node *a, double ord, const tk_axes *axes, bool is_all,
+                        bool keepdims) {
+    if (isnan(ord) && (is_all || axes->count <= 2)) return root_of_squares(b, a, *axes, keepdims);
+    if (axes->count == 1) return vector_norm(b, a, ord, *axes, keepdims);
+    if (axes->count == 2) return matrix_norm(b, a, ord, axes, keepdims);
+    return tkb_fail(b, tk_fail(TK_INVALID_ARGUMENT, "norm: %lld axes of %s, expected one or two",
+                               (long long)axes->count, tk_text_node(a)));
+}
+
+/* Powers of half types are taken in float32: they overflow long before the norm does. */
 tk_node *tkb_norm(tk_builder *b, tk_node *a, double ord, tk_axes axes, bool keepdims) {
     tk_axes normal;
     if (tk_node_is_error(a)) return a;
     TKB_TRY(b, tk_axes_normalize_ordered("norm", axes, a->rank, &normal));
     a = tkb_inexact(b, a);
     if (tk_node_is_error(a)) return a;
-    bool is_all = axes.count < 0;
-    if (isnan(ord) && (is_all || normal.count <= 2)) return root_of_squares(b, a, normal, keepdims);
-    if (normal.count == 1) return vector_norm(b, a, ord, normal, keepdims);
-    if (normal.count == 2) return matrix_norm(b, a, ord, &normal, keepdims);
-    return tkb_fail(b, tk_fail(TK_INVALID_ARGUMENT, "norm: %lld axes of %s, expected one or two",
-                               (long long)normal.count, tk_text_node(a)));
+    tk_node *wide = tkb_astype(b, a, tk_dtype_wide((tk_dtype)a->dtype));
+    tk_node *norm = norm_of(b, wide, ord, &normal, axes.count < 0, keepdims);
+    return wide == a ? norm : tkb_astype(b, norm, (tk_dtype)a->dtype);
 }
 
 tk_node *tkb_norm_nuclear(tk_builder *b, tk_node *a, tk_axes axes, bool keepdims) {

@@ -144,6 +144,15 @@ def test_matrix_norm():
         np.testing.assert_allclose(np.array(ours), np.array(theirs), rtol=1e-5)
 
 
+def test_norms_of_half_types():
+    values = [300.0, 400.0]
+    for dtype in ("float16", "bfloat16"):
+        assert tk.linalg.norm(tk.array(values, getattr(tk, dtype))).item() == 500.0
+        cubes = tk.linalg.norm(tk.array(values, getattr(tk, dtype)), 3).item()
+        assert cubes == pytest.approx((300.0**3 + 400.0**3) ** (1 / 3), rel=4e-3)
+    assert mx.linalg.norm(mx.array(values, mx.float16)).item() == float("inf")
+
+
 STATES = [("float32", [[1.0, 2.5], [3.0, 4.0]]), ("bfloat16", [1.5, -2.0]), ("bool_", [True, False]), ("int64", [2**40]),
           ("complex64", [1 + 2j]), ("float16", 0.5), ("uint8", [])]
 
