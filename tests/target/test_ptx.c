@@ -71,6 +71,30 @@ static void test_refusals(void **state) {
     free(text);
 }
 
+/* Lines of several files, whose names are kept as far as PTX can say them. */
+static void test_lines(void **state) {
+    (void)state;
+    char *text = around("%a = add %n, i32(1) : i32 @\"model.py\":12\n%b = add %a, i32(1) : i32 "
+                        "@\"a\\\"b.py\":7\nstore %y, f32(0) @9",
+                        32);
+    tk_kernel *kernel = parse_text(text);
+    tk_artifact *artifact;
+    tk_build how = {.lines = true};
+    assert_ok(tk_kernel_build_ptx(kernel, &how, &artifact));
+    const char *ptx = tk_artifact_text(artifact),
+               *words[] = {"\"test.tk\"", "\"model.py\"", "\"a_b.py\"",
+                           " 12 0",       " 7 0",         ".loc 1 9 0"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strstr(ptx, words[i])) fail_msg("no %s in %s", words[i], ptx);
+    tk_artifact_release(artifact);
+    how.emit = TK_EMIT_BINARY;
+    tk_status status = tk_kernel_build_ptx(kernel, &how, &artifact);
+    assert_true(status == TK_OK || strstr(tk_error_message(), "no ptxas"));
+    if (status == TK_OK) tk_artifact_release(artifact);
+    tk_kernel_release(kernel);
+    free(text);
+}
+
 static void identify(const char *text, const tk_build *how, char out[65]) {
     tk_kernel *kernel = parse_text(text);
     tk_artifact *artifact;
@@ -171,8 +195,9 @@ static void test_python_package(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),     cmocka_unit_test(test_assembles),
-        cmocka_unit_test(test_identity),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_assemblers), cmocka_unit_test(test_python_package)};
+        cmocka_unit_test(test_golden),        cmocka_unit_test(test_assembles),
+        cmocka_unit_test(test_lines),         cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_assemblers),
+        cmocka_unit_test(test_python_package)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,7 +162,10 @@ void tk_ptx_line(tk_ptx *x, const char *format, ...) {
 void tk_ptx_label(tk_ptx *x, uint32_t label) { tk_strbuf_printf(&x->body, "$L%u:\n", label); }
 
 static void put_loc(tk_ptx *x, const tk_kop *op) {
-    if (x->lines && op->loc.line) tk_strbuf_printf(&x->body, "\t.loc 1 %u 0\n", op->loc.line);
+    uint32_t file = op->loc.file ? op->loc.file : 1;
+    if (!x->lines || !op->loc.line || file >= x->kernel->strings.count) return;
+    x->files[file] = true;
+    tk_strbuf_printf(&x->body, "\t.loc %u %u 0\n", file, op->loc.line);
 }
 
 static void put_op(tk_ptx *x, const tk_kop *op) {
@@ -270,13 +273,22 @@ static void put_registers(const tk_ptx *x, tk_strbuf *out) {
                              x->used[class]);
 }
 
+/* Strings of PTX have no escapes that all versions know. */
+static void put_files(const tk_ptx *x, tk_strbuf *out) {
+    for (size_t i = 1; i < x->kernel->strings.count; i++) {
+        if (!x->files[i]) continue;
+        tk_strbuf_printf(out, ".file %zu \"", i);
+        for (const char *c = x->kernel->strings.items[i]; *c; c++)
+            tk_strbuf_putc(out, *c < ' ' || *c == '"' || *c == '\\' ? '_' : *c);
+        tk_strbuf_puts(out, "\"\n");
+    }
+}
+
 static void put_text(const tk_ptx *x, const char *arch, tk_strbuf *out) {
     const tk_kernel *kernel = x->kernel;
     tk_strbuf_printf(out, ".version %d.%d\n.target %s\n.address_size 64\n\n", x->version / 10,
                      x->version % 10, arch);
-    if (x->lines)
-        tk_strbuf_printf(out, ".file 1 \"%s\"\n",
-                         kernel->strings.count > 1 ? kernel->strings.items[1] : kernel->name);
+    put_files(x, out);
     if (x->shared.bytes || kernel->contract.dynamic_shared >= 0)
         tk_strbuf_printf(out, ".extern .shared .align %" PRId64 " .b8 tiki_shared[];\n\n",
                          x->shared.align);
@@ -295,7 +307,8 @@ static tk_status print_kernel(tk_ptx *x, const char *arch, tk_strbuf *out) {
     x->first = tk_arena_alloc(&x->arena, count * sizeof *x->first);
     x->shared_at = tk_arena_alloc(&x->arena, count * sizeof *x->shared_at);
     x->packed = tk_arena_alloc(&x->arena, count * sizeof *x->packed);
-    if (!x->first || !x->shared_at || !x->packed)
+    x->files = tk_arena_alloc(&x->arena, (x->kernel->strings.count + 1) * sizeof *x->files);
+    if (!x->first || !x->shared_at || !x->packed || !x->files)
         return tk_fail(TK_OUT_OF_MEMORY, "no memory for PTX");
     TK_TRY(tk_kshared_place(x->kernel, x->shared_at, &x->shared));
     TK_TRY(tk_kblock_walk(&x->kernel->body, note_packed, x));

@@ -31,6 +31,7 @@ typedef struct tk_ptx {
     bool arch_specific; /* sm_90a */
     int version;        /* of PTX, times ten */
     bool lines;
+    bool *files; /* by string of the kernel: lines are of this file */
     tk_strbuf body;
     tk_arena arena;
     bool *packed;    /* by value id: a register tensor that is kept as registers of 32 bits */
