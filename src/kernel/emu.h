@@ -150,14 +150,19 @@ typedef struct tk_emu_buffer {
     uint32_t number; /* of the buffer whose pages hold it: itself, or another that it overlaps */
 } tk_emu_buffer;
 
-/* A tensor map with the values of its rule. */
+/* A tensor map with values. It has the size of the hardware's, so a kernel can move it. */
 typedef struct tk_emu_map {
-    const tk_kmap *rule; /* NULL: the parameter is none */
+    uint32_t mark; /* TK_EMU_MAP: it is one */
+    uint8_t rank, scalar, swizzle, fill_nan;
     uint64_t base;
-    uint32_t element; /* bytes */
-    int64_t extent[5], stride[5];
-    int64_t count[5]; /* elements of a box */
+    uint32_t extent[5];
+    uint32_t box[5];
+    uint64_t stride[5]; /* bytes; of the first mode: an element */
+    uint8_t step[5];
+    uint8_t unused[27];
 } tk_emu_map;
+
+#define TK_EMU_MAP 0x50414d54u
 
 typedef struct tk_emu_counter {
     uint64_t warps, lanes, sectors, conflicts;
@@ -176,7 +181,7 @@ struct tk_emu_launch {
     int64_t shared_bytes; /* of a block, dynamic ones included */
     uint32_t n_buffers;
     tk_emu_buffer *buffers;
-    tk_emu_map *maps;     /* as many */
+    tk_emu_map *maps;     /* as many, in memory that a kernel may read */
     unsigned char *image; /* a warp's first registers at its start: constants and parameters */
     struct tk_emu_global *global;
     tk_emu_pool *pool;

@@ -368,6 +368,8 @@ static uint32_t unit_of(const tk_kop *op, const tk_kvalue *pointer) {
     case TK_KOP_tma_load:
     case TK_KOP_tma_store:
     case TK_KOP_tma_reduce:
+    case TK_KOP_map_replace:
+    case TK_KOP_map_publish:
     case TK_KOP_load_matrix:
     case TK_KOP_store_matrix:
     case TK_KOP_matrix_descriptor:

@@ -226,6 +226,10 @@ static tk_status bind_maps(tk_emu_launch *launch, const tk_kernel *kernel,
         if (!map) continue;
         uint64_t base = address_of(how, (size_t)param_of(kernel, map->base));
         TK_TRY(tk_emu_map_bind(kernel, binding, (int)i, base, &launch->maps[i]));
+        launch->buffers[i] = (tk_emu_buffer){.data = (unsigned char *)&launch->maps[i],
+                                             .bytes = sizeof *launch->maps,
+                                             .access = TK_KACCESS_READ,
+                                             .number = i};
     }
     return TK_OK;
 }

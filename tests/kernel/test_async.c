@@ -399,6 +399,33 @@ static void test_bulk_reduce(void **state) {
     assert_result(&three, PUT("bulk_reduce.add %y, %b, i32(512)"), thrice, 256);
 }
 
+/* A map is copied to shared memory, changed (base, extent, fill), published and used. The box of 8
+ * by 8 begins in the last 4 columns. */
+static float changed(int i) {
+    int column = 8 + i % 8;
+    return column < 12 ? (float)(256 + i / 8 * 32 + column + 1) : NAN;
+}
+
+static void test_changed_map(void **state) {
+    (void)state;
+    static const shape s = {1, 1, 32, 0, "extent (32, 32) stride (128) box (8, 8)"};
+    assert_result(
+        &s,
+        "%mt = shared [align = 128] : shared<i64, \"16:1\">\n%mp = address %mt : ptr<i64, shared>\n"
+        "%words = pointer_cast %in : ptr<i64, param>\n%half = icmp.slt %t, i32(16) : i1\nif %half "
+        "{\n%pw = offset %words, %t : ptr<i64, param>\n%word = load %pw : i64\n%to = offset %mp, "
+        "%t : "
+        "ptr<i64, shared>\nstore %to, %word\n}\nwarp_barrier\nif %first {\n%base = offset %x, "
+        "i32(256) "
+        ": ptr<f32, global>\n%bits = pointer_bits %base : i64\nmap_replace.address %mp, "
+        "%bits\nmap_replace.extent %mp, i32(12) [index = 0]\nmap_replace.fill %mp, "
+        "i32(1)\n}\nwarp_barrier\n%place = offset %y, i32(992) : ptr<f32, global>\n%own = "
+        "pointer_cast "
+        "%place : ptr<tmap, global>\nmap_publish.gpu %place, %mp\nmap_acquire.gpu "
+        "%own\nbarrier\n" BOX("256", "tma_load %b, %own, %bar, i32(8), i32(0)", "64"),
+        changed, 64);
+}
+
 /* ---- clusters ---- */
 
 #define CLUSTER                                                                                    \
@@ -523,7 +550,7 @@ static void test_refused_maps(void **state) {
     assert_refused("extent (32, 0) stride (128) box (8, 8)", "", TK_INVALID_ARGUMENT,
                    "an extent is 1 to 2^32 - 1, and it is 0");
     assert_refused("extent (32, 32) stride (128) box (2, 8)", "", TK_INVALID_ARGUMENT,
-                   "a row of the box has 16 bytes or more");
+                   "a row of the box has 16 bytes or a multiple");
     assert_refused("extent (32, 32) stride (128) box (32, 8) swizzle 64", "", TK_INVALID_ARGUMENT,
                    "no longer than the swizzle");
     assert_refused(NULL,
@@ -534,15 +561,15 @@ static void test_refused_maps(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_updates),        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_last_block),     cmocka_unit_test(test_grid_barrier),
-        cmocka_unit_test(test_cp_async),       cmocka_unit_test(test_cp_async_mbarrier),
-        cmocka_unit_test(test_pipeline),       cmocka_unit_test(test_boxes),
-        cmocka_unit_test(test_outside),        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_stores),         cmocka_unit_test(test_bulk_reduce),
-        cmocka_unit_test(test_multicast),      cmocka_unit_test(test_peers),
-        cmocka_unit_test(test_remote_arrival), cmocka_unit_test(test_cores),
-        cmocka_unit_test(test_refused_maps),
+        cmocka_unit_test(test_updates),     cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_last_block),  cmocka_unit_test(test_grid_barrier),
+        cmocka_unit_test(test_cp_async),    cmocka_unit_test(test_cp_async_mbarrier),
+        cmocka_unit_test(test_pipeline),    cmocka_unit_test(test_boxes),
+        cmocka_unit_test(test_outside),     cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_stores),      cmocka_unit_test(test_bulk_reduce),
+        cmocka_unit_test(test_changed_map), cmocka_unit_test(test_multicast),
+        cmocka_unit_test(test_peers),       cmocka_unit_test(test_remote_arrival),
+        cmocka_unit_test(test_cores),       cmocka_unit_test(test_refused_maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static bool has(const tk_kop *op, int index) { return op->operands[index] != NUL
 
 void tk_ptx_put_modifiers(const tk_kop *op, int policy, tk_strbuf *out) {
     static const char *const spaces[] = {".global", ".const", ".shared", ".shared::cluster",
-                                         ".param"};
+                                         ""};
     static const char *const orders[] = {"", ".relaxed", ".acquire", ".release", ""};
     static const char *const caches[] = {"", ".cg", ".cs", ".lu", ".cv", ".wb", ".wt", ".nc"};
     static const char *const evicts[] = {"", ".L1::evict_first", ".L1::evict_last",
