@@ -70,6 +70,31 @@ typedef struct tk_kwork {
 } tk_kwork;
 TK_API tk_kwork tk_kanalysis_work(const tk_kanalysis *analysis);
 
+/* Where a warp of block 0 goes at an access, in the first trip of the loops around it: bytes from
+ * the start of a parameter or of shared memory. Lanes whose address depends on memory, or that a
+ * condition keeps away, are not in `lanes`. */
+typedef struct tk_kpattern {
+    const char *operation, *memory; /* a parameter, "shared memory", or "" when it is not known */
+    uint32_t line, lanes;           /* a bit for each lane */
+    tk_kspace space;
+    int bytes; /* of a lane */
+    int64_t address[32];
+    int sectors, passes; /* 32-byte sectors touched; passes over the banks of shared memory */
+} tk_kpattern;
+
+/* Patterns of all loads and stores of a kernel in thread form, in the order of the text, for a
+ * launch with these arguments (those of pointers are not looked at). Free the list with
+ * tk_kernel_patterns_free; its texts belong to the kernel. */
+TK_API tk_status tk_kernel_patterns(const tk_kernel *kernel, size_t n_arguments,
+                                    const tk_kargument *arguments, int warp,
+                                    tk_kpattern **out_patterns, size_t *out_count);
+TK_API void tk_kernel_patterns_free(tk_kpattern *patterns);
+
+/* The same as a picture (SVG): for each access its lanes over sectors, or over banks. Free with
+ * tk_kernel_text_free. */
+TK_API tk_status tk_kernel_draw(const tk_kernel *kernel, size_t n_arguments,
+                                const tk_kargument *arguments, int warp, char **out_svg);
+
 TK_END_DECLS
 
 #endif

@@ -204,6 +204,8 @@ static int print_usage(FILE *to, int code) {
         "       tiki kernel verify FILE...         say what is wrong\n"
         "       tiki kernel build FILE [--target ptx|cute] [--arch sm_80|sm_90|sm_90a]\n"
         "                          [--emit WHAT] [--optimise] [--fuse] [--lines] [-o FILE]\n"
+        "       tiki kernel report FILE [--arch ARCH] [--arg n=1000]... [--warp N] [--svg FILE]\n"
+        "                                          registers, shared memory, barriers, accesses\n"
         "       tiki kernel ops                    the operations\n"
         "\n"
         "WHAT is tensor, view, thread (the kernel in that form), ptx, cubin or report (registers, "
@@ -227,6 +229,7 @@ int command_kernel(int argc, char **argv) {
     if (!strcmp(argv[1], "fmt") && argc == 4 && !strcmp(argv[3], "--write"))
         return format_file(argv[2], true);
     if (!strcmp(argv[1], "verify") && argc > 2) return verify_files(argc - 2, argv + 2);
+    if (!strcmp(argv[1], "report")) return kernel_report(argc - 2, argv + 2);
     if (!strcmp(argv[1], "build")) return build_file(argc - 2, argv + 2);
     return print_usage(stderr, 2);
 }

@@ -11,6 +11,9 @@ tk_kernel *kernel_read(const char *command, const char *path);
  * message. */
 tk_kernel *kernel_lowered(const char *command, tk_kernel *kernel, tk_kform form, int flags);
 
+/* `tiki kernel report`, arguments behind those words; the exit code. */
+int kernel_report(int argc, char **argv);
+
 int command_kernel(int argc, char **argv);
 int command_emulate(int argc, char **argv);
 

@@ -34,6 +34,10 @@ void tk_kpass_add_uses(const tk_kblock *block, tk_kuses *uses);
 /* Whether the operation may run where it would not have: no effect, and no finding. */
 bool tk_kpass_is_speculatable(const tk_kop *op);
 
+/* What an operation without effects gives for operands with these bits, as the emulator computes
+ * it; scalars only, and no division by zero. False when it has no such body. */
+bool tk_kpass_compute(const tk_kop *op, const uint64_t *bits, uint64_t *out_bits);
+
 /* ---- new operations ---- */
 
 /* Where operations are put: before one, or at the end of a block. Errors stick in *status. */

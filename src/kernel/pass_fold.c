@@ -33,7 +33,7 @@ static bool is_foldable(const tk_kop *op) {
 #define SLOT (TK_EMU_LANES * 8)
 
 /* The body on lane 0 of registers that hold the operands. */
-static bool compute(const tk_kop *op, uint64_t *out_bits) {
+bool tk_kpass_compute(const tk_kop *op, const uint64_t *bits, uint64_t *out_bits) {
     _Alignas(64) unsigned char registers[(MOST_OPERANDS + 1) * SLOT] = {0};
     uint32_t from[MOST_OPERANDS];
     tk_ktype type = op->results[0]->type;
@@ -41,7 +41,7 @@ static bool compute(const tk_kop *op, uint64_t *out_bits) {
     if (!pick.body || op->n_operands > MOST_OPERANDS) return false;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         from[i] = (i + 1) * SLOT;
-        memcpy(registers + from[i], &op->operands[i]->bits, 8);
+        memcpy(registers + from[i], &bits[i], 8);
     }
     tk_emu_warp warp = {.registers = registers};
     tk_emu_insn insn = {.body = pick.body,
@@ -57,8 +57,10 @@ static bool compute(const tk_kop *op, uint64_t *out_bits) {
 }
 
 static tk_status fold_constants(folder *f, const tk_kop *op, tk_kvalue **out) {
-    uint64_t bits;
-    if (!is_foldable(op) || !compute(op, &bits)) return TK_OK;
+    uint64_t operands[MOST_OPERANDS], bits;
+    if (!is_foldable(op) || op->n_operands > MOST_OPERANDS) return TK_OK;
+    for (uint32_t i = 0; i < op->n_operands; i++) operands[i] = op->operands[i]->bits;
+    if (!tk_kpass_compute(op, operands, &bits)) return TK_OK;
     return tk_kernel_constant(f->kernel, (tk_kscalar)op->results[0]->type.scalar, bits, out);
 }
 

@@ -30,6 +30,11 @@ expect 0 "add.rn.f32" "$tiki" kernel build "$add" --emit ptx
 expect 0 "kernel vector_add(" "$tiki" kernel build "$add" --emit thread
 expect 1 "is in the thread form already" "$tiki" kernel build "$add" --emit view
 tile=tests/kernel/passes/tensor_copy.tk
+expect 0 "orders store of line" "$tiki" kernel report examples/kernels/row_sum.tk
+expect 0 "32 lanes of  4 bytes, 4 sectors, least 4: x" "$tiki" kernel report "$add" --arg n=1000
+expect 0 "passes over the banks" "$tiki" kernel report "$tile" --svg "$folder/accesses.svg"
+grep -q "</svg>" "$folder/accesses.svg"
+expect 2 "no file given" "$tiki" kernel report
 expect 0 "form tensor" "$tiki" kernel build "$tile" --emit tensor
 expect 0 "locate %from" "$tiki" kernel build "$tile" --emit view
 expect 0 "form thread" "$tiki" kernel build "$tile" --emit thread --optimise

@@ -242,6 +242,44 @@ static void test_work(void **state) {
     tk_kanalysis_release(a);
 }
 
+/* Sectors and banks of accesses: neighbours, every second element, a column of a tile, a swizzle.
+ */
+static void test_patterns(void **state) {
+    (void)state;
+    tk_kpattern *patterns;
+    size_t count;
+    tk_kargument arguments[4] = {{0}, {0}, {64}, {16}};
+    char text[2000], *svg;
+    snprintf(
+        text, sizeof text, "%s%s", HEAD("(64, 1, 1)"),
+        "%t = thread_index.x : i32\n%two = mul %t, i32(2) : i32\n%p = offset %x, %t : ptr<f32, "
+        "global>\n%q = offset %x, %two : ptr<f32, global>\n%v = load %p : f32\n%w = load %q : "
+        "f32\n%tile = shared [align = 128] : shared<f32, \"2048:1\">\n%b = address %tile : "
+        "ptr<f32, shared>\n%row = mul %t, i32(32) : i32\n%c = offset %b, %row : ptr<f32, "
+        "shared>\nstore %c, %v\n%turn = xor %row, %t : i32\n%d = offset %b, %turn : ptr<f32, "
+        "shared>\nstore %d, %w\n%few = icmp.slt %t, %m : i1\nif %few {\n%four = load %p : "
+        "f32\n}\n%bits = bitcast %v : i32\n%any = offset %x, %bits : ptr<f32, global>\n%u = "
+        "load %any : f32\n}\n");
+    tk_kernel *kernel = parse_text(text);
+    assert_ok(tk_kernel_patterns(kernel, 4, arguments, 0, &patterns, &count));
+    assert_int_equal(count, 6);
+    assert_true(patterns[0].sectors == 4 && patterns[0].lanes == 0xffffffffu);
+    assert_string_equal(patterns[0].memory, "x");
+    assert_int_equal(patterns[1].sectors, 8);
+    assert_true(patterns[1].address[5] == 40);
+    assert_int_equal(patterns[2].passes, 32);
+    assert_string_equal(patterns[2].memory, "shared memory");
+    assert_int_equal(patterns[3].passes, 1);
+    assert_int_equal(patterns[4].lanes, 0xffff);
+    assert_int_equal(patterns[5].lanes, 0);
+    tk_kernel_patterns_free(patterns);
+    assert_ok(tk_kernel_draw(kernel, 4, arguments, 1, &svg));
+    assert_non_null(strstr(svg, "8 sectors"));
+    assert_non_null(strstr(svg, "32 passes"));
+    tk_kernel_text_free(svg);
+    tk_kernel_release(kernel);
+}
+
 static void test_nothing(void **state) {
     (void)state;
     tk_kanalysis_release(NULL);
@@ -259,6 +297,7 @@ int main(void) {
                                        cmocka_unit_test(test_shared_and_orders),
                                        cmocka_unit_test(test_orders_of_loops),
                                        cmocka_unit_test(test_work),
+                                       cmocka_unit_test(test_patterns),
                                        cmocka_unit_test(test_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,11 @@ static void analysis(void **state) {
     gives_status(tk_kanalysis_value(P(made), P("x"), P(&facts)));
     gives_status(tk_kanalysis_place(P(made), 0, P(&place)));
     gives_status(tk_kanalysis_order(P(made), 0, P(&order)));
+    tk_kpattern *patterns;
+    size_t count;
+    gives_status(tk_kernel_patterns(P(launch.kernel), 0, NULL, 0, P(&patterns), P(&count)));
+    gives_status(tk_kernel_draw(P(launch.kernel), 0, NULL, 0, P(&text)));
+    tk_kernel_patterns_free(NULL);
     tk_kanalysis_release(made);
     assert_int_equal(tk_kanalysis_registers(NULL, NULL), 0);
     assert_int_equal(tk_kanalysis_places(NULL), 0);
