@@ -141,8 +141,7 @@ coverage: deps-coverage $(BUILD)/coverage/.configured ## lines of src that the t
 	@$(call ctest,$(BUILD)/coverage)
 	@gcovr --root . --filter 'src/' --object-directory $(BUILD)/coverage --html-details $(BUILD)/coverage/index.html --print-summary
 
-docs: all ## the documentation as a site in build/docs
-	@tools/deps.sh python
+docs: all python ## the documentation as a site in build/docs
 	@tools/venv.sh $(BUILD)/docs-venv docs/requirements.txt
 	@tools/docs.sh $(BUILD) $(BUILD)/docs-venv/bin/python
 

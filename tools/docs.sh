@@ -12,6 +12,13 @@ mkdir -p "$source/pages"
 cp -R docs/. "$source/pages"
 rm -f "$source/pages/requirements.txt"
 if [ -x "$build/bin/tkgen" ]; then "$build/bin/tkgen" docs "$source/pages/ops.md"; fi
+# A page for each module of the Python package, from the built one, and for each public header.
+PYTHONPATH=$build/python "$python" tools/docs_python.py "$source/pages/python"
+mkdir -p "$source/pages/c"
+for header in include/tiki/*.h; do
+    name=$(basename "$header" .h)
+    { printf '# tiki/%s.h\n\n```c\n' "$name"; cat "$header"; printf '```\n'; } >"$source/pages/c/$name.md"
+done
 for page in README CONTRIBUTING CHANGELOG; do
     cp "$page.md" "$source/pages/$(echo "$page" | tr '[:upper:]' '[:lower:]').md"
 done

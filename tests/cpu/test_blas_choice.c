@@ -1,4 +1,5 @@
-/* Naming the library of large products: what is refused, and that it is too late once one is open. */
+/* Naming the library of large products: what is refused, and that it is too late once one is open.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
