@@ -1,6 +1,7 @@
 /* Writing GGUF, version 3: the header in memory, then the arrays one by one, each padded to the
  * alignment. Quantised arrays are found by their names and shapes and written as blocks, so that a
  * file that was read can be written again. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -35,10 +36,10 @@ static size_t find_beside(const tk_tree *tree, const char *name, const char *suf
     static const char weight[] = ".weight";
     size_t length = strlen(name), end = sizeof weight - 1, found = tk_tree_count(tree);
     if (length > end && !strcmp(name + length - end, weight)) length -= end;
-    char *other = tk_malloc(length + strlen(suffix) + 1);
+    size_t bytes = length + strlen(suffix) + 1;
+    char *other = tk_malloc(bytes);
     if (!other) return found;
-    memcpy(other, name, length);
-    memcpy(other + length, suffix, strlen(suffix) + 1);
+    snprintf(other, bytes, "%.*s%s", (int)length, name, suffix);
     found = tk_tree_find(tree, other);
     tk_free(other);
     return found;

@@ -146,6 +146,34 @@ static void bfloat16_prints_few_digits(void **state) {
     tk_context_release(ctx);
 }
 
+static void check_digits(tk_array array, int digits, const char *expected) {
+    char *text;
+    assert_ok(tk_format_digits(array, digits, &text));
+    assert_string_equal(text, expected);
+    tk_text_free(text);
+}
+
+static void digits_after_the_point(void **state) {
+    (void)state;
+    tk_context *ctx = make_context();
+    tk_scope scope = tk_scope_open(ctx);
+    double values[] = {1.0 / 3, -1234.5, 1e-9, INFINITY};
+    tk_array a = tk_from_data(ctx, values, TK_SHAPE(4), TK_FLOAT64);
+    check_digits(a, 2, "[    0.33 -1234.50     0.00      inf]");
+    check_digits(a, 0, "[    0 -1234     0   inf]");
+    check_digits(tk_scalar_complex(ctx, 0.25, -2), 1, "0.2-2.0j");
+    check_digits(tk_arange(ctx, 0, 3, 1, TK_INT32), 4, "[0 1 2]");
+    char *text = NULL;
+    assert_int_equal(tk_format_digits(a, 101, &text), TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_format_digits(a, -2, &text), TK_INVALID_ARGUMENT);
+    double large = 1.7e308;
+    assert_ok(tk_format_digits(tk_from_data(ctx, &large, TK_SCALAR, TK_FLOAT64), 100, &text));
+    assert_int_equal(strlen(text), 309 + 101);
+    tk_text_free(text);
+    tk_scope_close(scope);
+    tk_context_release(ctx);
+}
+
 static void errors_have_no_text(void **state) {
     (void)state;
     tk_context *ctx = make_context();
@@ -197,6 +225,7 @@ int main(void) {
         cmocka_unit_test(large_arrays_lose_their_middle),
         cmocka_unit_test(strides_and_empty_arrays),
         cmocka_unit_test(bfloat16_prints_few_digits),
+        cmocka_unit_test(digits_after_the_point),
         cmocka_unit_test(errors_have_no_text),
         cmocka_unit_test(graphs_print_up_to_what_is_evaluated),
     };

@@ -79,6 +79,7 @@ static void lists_and_values(void **state) {
     gives_status(tk_item(f.x, P(&real)));
     gives_status(tk_item_int(f.x, P(&integer)));
     gives_status(tk_format(f.x, P(&text)));
+    gives_status(tk_format_digits(f.x, 2, P(&text)));
     gives_status(tk_graph_print(P(&f.x), 1, P(&text)));
     gives_status(tk_graph_parse(P(f.context), P("%0"), P(&f.x), 1, P(&f.list)));
     gives_status(tk_graph_inputs(P(&f.x), 1, P(&f.list)));
