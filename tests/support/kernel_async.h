@@ -407,8 +407,8 @@ static void test_bulk_reduce(void **state) {
     assert_result(&three, PUT("bulk_reduce.add %y, %b, i32(512)"), thrice, 256);
 }
 
-/* A map is copied to shared memory, changed (base, extent, fill), published and used. The box of 8
- * by 8 begins in the last 4 columns. */
+/* A map is copied to shared memory, changed (base, extent, fill), published, used and wiped out.
+ * The box of 8 by 8 begins in the last 4 columns. */
 static float changed(int i) {
     int column = 8 + i % 8;
     return column < 12 ? (float)(256 + i / 8 * 32 + column + 1) : NAN;
@@ -430,7 +430,9 @@ static void test_changed_map(void **state) {
         "i32(1)\n}\nwarp_barrier\n%place = offset %y, i32(992) : ptr<f32, global>\n%own = "
         "pointer_cast "
         "%place : ptr<tmap, global>\nmap_publish.gpu %place, %mp\nmap_acquire.gpu "
-        "%own\nbarrier\n" BOX("256", "tma_load %b, %own, %bar, i32(8), i32(0)", "64"),
+        "%own\nbarrier\n" BOX(
+            "256", "tma_load %b, %own, %bar, i32(8), i32(0)",
+            "64") "\nbarrier\n%left = offset %place, %t : ptr<f32, global>\nstore %left, f32(0)",
         changed, 64);
 }
 
