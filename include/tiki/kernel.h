@@ -194,6 +194,13 @@ TK_API tk_status tk_kernel_launch(const tk_kernel *kernel, const tk_kdevice *dev
                                   size_t n_arguments, const tk_kargument *arguments,
                                   tk_klaunch *out_launch);
 
+/* The contract as JSON, for launches without this library: parameters with type, offset in the
+ * parameter block, role, access and alignment; tensor maps as rules; preconditions; grid, cluster
+ * and shared memory as expressions in the words of the language. `shared_bytes` are those of the
+ * declared buffers, to be passed at the launch with what `more_shared_bytes` gives. Free with
+ * tk_kernel_text_free. */
+TK_API tk_status tk_kernel_contract_json(const tk_kernel *kernel, char **out_text);
+
 /* ---- building ---- */
 
 /* NULL when memory is out. Release it with tk_kernel_builder_release, finished or not. */

@@ -3,7 +3,7 @@
  *     tiki kernel fmt FILE [--write]
  *     tiki kernel verify FILE...
  *     tiki kernel build FILE [--target ptx|cute] [--arch ARCH]
- *                       [--emit tensor|view|thread|ptx|cubin|report|mlir|lowered]
+ *                       [--emit tensor|view|thread|ptx|cubin|report|contract|mlir|lowered]
  *                       [--optimise] [--fuse] [--lines] [-o FILE]
  *
  * A form before the kernel's own is an error. */
@@ -91,6 +91,24 @@ static int print_report(const tk_artifact *artifact, const char *out) {
     return write_out(out, text, (size_t)length);
 }
 
+static int emit_contract(const tk_kernel *kernel, const char *out) {
+    char *text;
+    if (tk_kernel_contract_json(kernel, &text) != TK_OK) return complain_of_error("kernel build");
+    int code = write_out(out, text, strlen(text));
+    tk_kernel_text_free(text);
+    return code;
+}
+
+/* A binary in a file has its launch contract beside it. */
+static int write_binary(const tk_artifact *artifact, const char *out, const void *binary,
+                        size_t bytes) {
+    char beside[4096];
+    int code = write_out(out, binary, bytes);
+    if (code || !out || snprintf(beside, sizeof beside, "%s.json", out) >= (int)sizeof beside)
+        return code;
+    return emit_contract(tk_artifact_kernel(artifact), beside);
+}
+
 static int emit_artifact(const tk_artifact *artifact, const request *r) {
     size_t bytes;
     const void *binary = tk_artifact_binary(artifact, &bytes);
@@ -102,7 +120,7 @@ static int emit_artifact(const tk_artifact *artifact, const request *r) {
     else if (!strcmp(r->emit, "lowered"))
         text = tk_artifact_stage(artifact, TK_STAGE_LOWERED);
     if (text) return write_out(r->out, text, strlen(text));
-    if (!strcmp(r->emit, "cubin")) return write_out(r->out, binary, bytes);
+    if (!strcmp(r->emit, "cubin")) return write_binary(artifact, r->out, binary, bytes);
     return print_report(artifact, r->out);
 }
 
@@ -134,8 +152,8 @@ static bool is_one_of(const char *word, const char *const *words) {
 }
 
 static const char *const forms[] = {"tensor", "view", "thread", NULL};
-static const char *const emits[] = {"tensor", "view", "thread",  "ptx", "cubin",
-                                    "report", "mlir", "lowered", NULL};
+static const char *const emits[] = {"tensor", "view",     "thread", "ptx",     "cubin",
+                                    "report", "contract", "mlir",   "lowered", NULL};
 static const char *const cute_only[] = {"mlir", "lowered", NULL};
 static const char *const targets[] = {"ptx", "cute", NULL};
 
@@ -165,7 +183,7 @@ static bool read_request(int argc, char **argv, request *r) {
     if (is_one_of(r->emit, emits) && (r->cute || !is_one_of(r->emit, cute_only))) return true;
     return fprintf(stderr,
                    "tiki kernel build: --emit %s, expected tensor, view, thread, ptx, cubin, "
-                   "report, or of the target cute mlir or lowered\n",
+                   "report, contract, or of the target cute mlir or lowered\n",
                    r->emit),
            false;
 }
@@ -191,7 +209,9 @@ static int build_file(int argc, char **argv) {
     tk_kernel *kernel = kernel_read("kernel build", r.path);
     kernel = kernel_lowered("kernel build", kernel, wanted_form(&r, kernel), r.flags);
     if (!kernel) return 1;
-    int code = is_one_of(r.emit, forms) ? emit_form(kernel, &r) : build_target(kernel, &r);
+    int code = is_one_of(r.emit, forms)      ? emit_form(kernel, &r)
+               : !strcmp(r.emit, "contract") ? emit_contract(kernel, r.out)
+                                             : build_target(kernel, &r);
     tk_kernel_release(kernel);
     return code;
 }
@@ -208,9 +228,10 @@ static int print_usage(FILE *to, int code) {
         "                                          registers, shared memory, barriers, accesses\n"
         "       tiki kernel ops                    the operations\n"
         "\n"
-        "WHAT is tensor, view, thread (the kernel in that form), ptx, cubin or report (registers, "
-        "spills,\n"
-        "shared memory, blocks of an SM; the default); of the target cute mlir and lowered too.\n",
+        "WHAT is tensor, view, thread (the kernel in that form), ptx, cubin (in a file, with its "
+        "contract\n"
+        "beside it), contract (the launch contract as JSON), or report (registers, spills, shared\n"
+        "memory, blocks of an SM; the default); of the target cute mlir and lowered too.\n",
         to);
     return code;
 }

@@ -58,6 +58,7 @@ static void kernels(void **state) {
     (void)state;
     gives_status(tk_kernel_parse(P(""), "k", P(&out_kernel)));
     gives_status(tk_kernel_print(P(kernel), 0, P(&text)));
+    gives_status(tk_kernel_contract_json(P(kernel), P(&text)));
     gives_status(tk_kernel_verify(P(kernel)));
     gives_nothing(tk_kernel_equal(P(kernel), P(kernel)));
     gives(tk_kernel_retain(P(kernel)), NULL);
