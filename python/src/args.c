@@ -305,8 +305,8 @@ static bool take_positional(tkpy_call *call, const tkpy_spec *spec, int first,
             *given |= 1u << at;
             return take_list(call, spec, &spec->params[at], args + i, n_args - i, &values[at].list);
         }
-        if (at == spec->n_positional && spec->n_positional == spec->n_params)
-            return change_stream(call, args[i]);
+        bool may_be_stream = at == spec->n_positional && spec->n_positional == spec->n_params;
+        if (may_be_stream && i + 1 == n_args) return change_stream(call, args[i]);
         if (at >= spec->n_positional) {
             PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments, %zd given",
                          spec->name, spec->n_positional - first, n_args);

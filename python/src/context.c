@@ -3,12 +3,16 @@
  * One context a process: MLX has no notion of several, and operands of two could not meet. It is
  * made by the first use, not by the import, which keeps the import cheap and forked children clean.
  */
+#include <pthread.h>
 #include <string.h>
 
 #include "module.h"
 
 static tk_context *the_context; /* written under the interpreter lock */
 static bool is_finalizing;
+static bool is_forked; /* the context is the parent process's, and nothing works in this one */
+
+static void note_fork(void) { is_forked = true; }
 
 /* OpenBLAS from its Python package where that is installed, otherwise the system's. */
 static void choose_blas(void) {
@@ -26,13 +30,17 @@ tk_context *tkpy_context(void) {
     if (the_context) return the_context;
     choose_blas();
     if (the_context) return the_context; /* another thread, while Python code ran */
-    if (tk_context_create(NULL, &the_context) == TK_OK) return the_context;
+    if (tk_context_create(NULL, &the_context) == TK_OK) {
+        pthread_atfork(NULL, NULL, note_fork);
+        return the_context;
+    }
     the_context = NULL;
     PyErr_SetString(PyExc_RuntimeError, tk_error_message());
     return NULL;
 }
 
 static PyObject *exception_of(tkpy_state *state, tk_status status) {
+    if (is_forked) return PyExc_RuntimeError;
     switch (status) {
     case TK_INVALID_ARGUMENT:
     case TK_SHAPE_ERROR:
