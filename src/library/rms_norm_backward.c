@@ -2,15 +2,22 @@
  *
  *     dx = rstd (g - x rstd^2 mean(g x))          dweight = sum over rows of dy x rstd
  *
- * First launch, over rows as rows.h says: one reading gives sum(x^2) and sum(g x) together, so rstd
- * is not an operand; a second one (or registers, held) writes dx, and rstd to scratch memory. Then
- * the sums of column_sum.c over terms dy x rstd.
+ * Over rows as rows.h says: one reading gives sum(x^2) and sum(g x) together, so rstd is not an
+ * operand.
  *
- * Shared memory: two floats for each warp when a row has more than one; the barrier orders both
- * reductions. Bytes: x, dy and dx once, and x, dy once more for dweight. FLOPs: about 10 an
- * element. Roofline: bandwidth; share not measured yet. Rejected: dweight in registers of the first
- * launch (rows longer than registers would need another kernel; it saves a reading of x and dy, and
- * is the next thing to measure). */
+ * Held, one launch does both: `chunks` blocks loop over rows, x and g stay in registers between the
+ * sums and dx, and so does the thread's part of dweight, from row to row. What each row of threads
+ * has then goes to scratch memory, and a second launch adds these rows in their order. Not held,
+ * the first launch reads a row again for dx and writes rstd to scratch memory; then come the sums
+ * of column_sum.c over terms dy x rstd.
+ *
+ *     block 0:  rows 0, chunks, 2 chunks, ...  ->  partial[0, columns]   \
+ *     block 1:  rows 1, chunks + 1, ...        ->  partial[1, columns]    > dweight[columns]
+ *
+ * Shared memory: two floats for each warp when a row has more than one; the barriers order both
+ * reductions, and the words of one row before those of the next. Bytes: x, dy and dx once (held),
+ * 4 columns * chunks * rows_per_block written and read. FLOPs: about 10 an element. Roofline:
+ * bandwidth; share not measured yet. */
 #include "library/norm.h"
 #include "library/sums.h"
 
@@ -21,6 +28,9 @@ typedef struct grad {
     tk_val x, dy, dx, weight; /* rows, and a vector or NULL */
     tk_val rstd, slope;       /* slope: rstd^2 mean(g x) */
     tk_val held[2][TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
+    tk_val dy_held[TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES]; /* of sums in registers */
+    tk_val sums[TK_ROWS_MOST_HELD * TK_LIBRARY_MOST_LANES];   /* the thread's part of dweight */
+    tk_val partial;
 } grad;
 
 /* x and g. */
@@ -126,6 +136,123 @@ static tk_status add_rows(const tk_library_call *call, tk_library_plan *plan, co
     return tk_library_close(&k);
 }
 
+/* ---- both in one launch ---- */
+
+/* dy is kept beside g = dy weight, unless there is no weight and they are one. */
+static void add_sums_kept(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
+                          tk_val *sums) {
+    grad *n = arg;
+    tk_val weight[TK_LIBRARY_MOST_LANES], part[2][TK_LIBRARY_MOST_LANES];
+    tk_val *x = n->held[0][number], *g = n->held[1][number], *dy = n->dy_held[number];
+    tk_rows_load(r, n->x, at, condition, x);
+    tk_rows_load(r, n->dy, at, condition, dy);
+    if (n->weight) tk_rows_load(r, n->weight, at, condition, weight);
+    for (int i = 0; i < r->lanes; i++) {
+        g[i] = n->weight ? tk_k_mul(r->b, dy[i], weight[i]) : dy[i];
+        part[0][i] = tk_k_mul(r->b, x[i], x[i]);
+        part[1][i] = tk_k_mul(r->b, g[i], x[i]);
+    }
+    for (int i = 0; i < 2; i++) sums[i] = tk_k_add(r->b, sums[i], tk_rows_tree(r, part[i]));
+}
+
+/* Threads without a row have zeros in x and dy, but their rstd may be infinite: they add 0. */
+static void add_to_dweight(grad *n) {
+    tk_b *b = n->r.b;
+    for (int k = 0; k < n->r.held; k++)
+        for (int i = 0; i < n->r.lanes; i++) {
+            tk_val *sum = &n->sums[k * n->r.lanes + i];
+            tk_val term = tk_k_mul(b, n->dy_held[k][i], tk_k_mul(b, n->held[0][k][i], n->rstd));
+            *sum = tk_k_add(b, *sum, tk_k_select(b, n->r.active, term, tk_k_f32(b, 0)));
+        }
+}
+
+static void write_partial(grad *n) {
+    tk_b *b = n->r.b;
+    tk_val line = tk_k_add(b, tk_k_block_times(b, n->r.of_block), n->r.group);
+    tk_val row = tk_k_offset(b, n->partial, tk_k_mul(b, line, tk_k_wide(b, n->r.columns)));
+    for (int k = 0; k < n->r.held; k++) {
+        tk_val vector = tk_k_add(b, n->r.lane, tk_k_i32(b, k * n->r.threads));
+        tk_val at = tk_k_mul(b, vector, tk_k_i32(b, n->r.lanes));
+        tk_val inside = tk_k_icmp(b, "slt", vector, n->r.all_vectors);
+        for (int i = 0; i < n->r.lanes; i += 4) {
+            tk_val piece = tk_k_offset(b, row, tk_k_add(b, at, tk_k_i32(b, i)));
+            tk_k_store_f32_if(b, piece, n->r.lanes < 4 ? n->r.lanes : 4,
+                              n->sums + k * n->r.lanes + i, inside);
+        }
+    }
+}
+
+/* The body of the loop over rows, and its end. */
+static void put_row(grad *n, tk_val eps, size_t n_sums) {
+    tk_b *b = n->r.b;
+    tk_val sums[] = {tk_k_f32(b, 0), tk_k_f32(b, 0)};
+    tk_rows_each(&n->r, 2, sums, add_sums_kept, n);
+    tk_rows_reduce(&n->r, TK_KOP_add, 2, sums);
+    n->rstd = tk_norm_rstd(&n->r, sums[0], eps);
+    tk_val mean = tk_k_div(b, sums[1], tk_k_float_of(b, n->r.columns));
+    n->slope = tk_k_mul(b, tk_k_mul(b, n->rstd, n->rstd), mean);
+    if (n->dx) tk_rows_each(&n->r, 0, NULL, write, n);
+    add_to_dweight(n);
+    tk_kernel_end(b, n_sums, n->sums, n->sums);
+}
+
+typedef struct partials {
+    size_t scratch;
+    int64_t columns;
+    tk_val values, pitch;
+} partials;
+
+static void bind_partials(void *arg, tk_library_kernel *k, int lanes) {
+    partials *p = arg;
+    (void)lanes;
+    p->values = tk_library_bind_scratch(k, "partial", p->scratch, TK_K_F32, TK_KACCESS_READ);
+    p->pitch = tk_library_bind_int(k, "pitch", TK_K_I64, p->columns);
+}
+
+static void put_partial(void *arg, tk_b *b, tk_val row, tk_val column, tk_val *out, int lanes) {
+    partials *p = arg;
+    tk_val at = tk_k_add(b, tk_k_mul(b, row, p->pitch), tk_k_wide(b, column));
+    tk_k_load_f32(b, tk_k_offset(b, p->values, at), lanes, out);
+}
+
+static tk_status add_fused(const tk_library_call *call, tk_library_plan *plan, const shapes *s) {
+    const tk_library_tensor *t = call->tensors;
+    const tk_library_schedule *sched = call->schedule;
+    int lanes = lanes_of(call, s);
+    size_t n_sums = (size_t)(sched->held * lanes), scratch;
+    int64_t blocks = (s->x.rows + sched->rows_per_block - 1) / sched->rows_per_block;
+    if (blocks > sched->chunks) blocks = sched->chunks;
+    int64_t lines = blocks * sched->rows_per_block;
+    tk_library_kernel k;
+    grad n = {0};
+    tk_val dx = NULL, dx_pitch = NULL;
+    TK_TRY(tk_rows_check(call, s->x.rows, s->x.columns, lanes));
+    TK_TRY(tk_library_add_scratch(plan, lines * s->x.columns * 4, &scratch));
+    TK_TRY(tk_library_open(plan, call->name, &k));
+    tk_val x = tk_library_bind_rows(&k, "x", X, t, TK_KACCESS_READ, lanes);
+    tk_val dy = tk_library_bind_rows(&k, "dy", DY, t, TK_KACCESS_READ, lanes);
+    if (s->weighted)
+        n.weight = tk_library_bind_rows(&k, "weight", WEIGHT, t, TK_KACCESS_READ, lanes);
+    if (s->has_dx) dx = tk_library_bind_rows(&k, "dx", DX, t, TK_KACCESS_WRITE, lanes);
+    n.partial = tk_library_bind_scratch(&k, "partial", scratch, TK_K_F32, TK_KACCESS_WRITE);
+    tk_val eps = tk_library_bind_f32(&k, "eps", call->numbers[0]);
+    tk_val x_pitch = tk_library_bind_int(&k, "x_pitch", TK_K_I64, s->x.pitch);
+    tk_val dy_pitch = tk_library_bind_int(&k, "dy_pitch", TK_K_I64, s->dy.pitch);
+    if (dx) dx_pitch = tk_library_bind_int(&k, "dx_pitch", TK_K_I64, s->dx.pitch);
+    for (size_t i = 0; i < n_sums; i++) n.sums[i] = tk_k_f32(k.b, 0);
+    tk_rows_start_loop(&n.r, &k, call, s->x.rows, s->x.columns, lanes, sched->chunks, 2, n_sums,
+                       n.sums);
+    n.x = rows_of(&n, x, x_pitch);
+    n.dy = rows_of(&n, dy, dy_pitch);
+    n.dx = rows_of(&n, dx, dx_pitch);
+    put_row(&n, eps, n_sums);
+    write_partial(&n);
+    TK_TRY(tk_library_close(&k));
+    partials p = {.scratch = scratch, .columns = s->x.columns};
+    tk_sums_term term = {bind_partials, put_partial, &p, s->x.columns % 4 ? 1 : 4};
+    return tk_sums_add(call, plan, &term, lines, s->x.columns, DWEIGHT);
+}
+
 /* ---- dweight ---- */
 
 typedef struct terms {
@@ -184,6 +311,7 @@ static tk_status check(const tk_library_call *call, shapes *s) {
 tk_status tk_library_make_rms_norm_backward(const tk_library_call *call, tk_library_plan *plan) {
     shapes s = {0};
     TK_TRY(check(call, &s));
+    if (s.has_dweight && call->schedule->held) return add_fused(call, plan, &s);
     if (s.has_dweight) TK_TRY(tk_library_add_scratch(plan, s.x.rows * 4, &s.rstd));
     if (s.has_dx || s.has_dweight) TK_TRY(add_rows(call, plan, &s));
     return s.has_dweight ? add_dweight(call, plan, &s) : TK_OK;
@@ -193,5 +321,6 @@ void tk_library_choose_rms_norm_backward(const tk_library_tensor *tensors,
                                          tk_library_schedule *out) {
     int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1;
     tk_sums_choose(columns ? tk_library_size(tensors) / columns : 0, columns, out);
-    tk_rows_choose(tensors, 4, 2, out);
+    tk_rows_choose(tensors, 4, tk_library_is_missing(&tensors[4]) ? 2 : 4, out);
+    if (out->held && out->chunks > 264) out->chunks = 264;
 }

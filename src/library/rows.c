@@ -82,7 +82,12 @@ static void contract(tk_rows *r, tk_val rows, tk_val columns) {
     tk_kernel_require(
         b, width, TK_KR_LE,
         tk_kexpr_const(b, r->held ? r->held * r->threads * r->lanes : (int64_t)1 << 30));
-    tk_k_grid(b, rows, r->of_block);
+    int32_t one = tk_kexpr_const(b, 1);
+    int32_t blocks =
+        tk_kexpr_binary(b, TK_KX_CEILDIV, tk_kexpr_param(b, rows), tk_kexpr_const(b, r->of_block));
+    if (r->most_blocks)
+        blocks = tk_kexpr_binary(b, TK_KX_MIN, blocks, tk_kexpr_const(b, r->most_blocks));
+    tk_kernel_grid(b, blocks, one, one);
     tk_kernel_block(b, r->threads * r->of_block, 1, 1);
 }
 
@@ -90,25 +95,54 @@ static tk_val log2_of(tk_b *b, int64_t power) {
     return tk_k_i32(b, __builtin_ctzll((uint64_t)power));
 }
 
-void tk_rows_start(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
-                   int64_t columns, int lanes) {
+static void open(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
+                 int64_t columns, int lanes, int64_t most_blocks) {
     tk_b *b = k->b;
     *r = (tk_rows){.k = k,
                    .b = b,
                    .threads = call->schedule->threads_per_row,
                    .of_block = call->schedule->rows_per_block,
                    .held = call->schedule->held,
+                   .most_blocks = most_blocks,
                    .lanes = lanes};
-    tk_val all = tk_library_bind_int(k, "rows", TK_K_I64, rows);
+    r->rows = tk_library_bind_int(k, "rows", TK_K_I64, rows);
     r->columns = tk_library_bind_int(k, "columns", TK_K_I32, columns);
-    contract(r, all, r->columns);
+    contract(r, r->rows, r->columns);
     r->thread = tk_k_thread(b);
     r->lane = tk_k_and(b, r->thread, tk_k_i32(b, r->threads - 1));
-    r->row = tk_k_add(b, tk_k_block_times(b, r->of_block),
-                      tk_k_wide(b, tk_k_ushr(b, r->thread, log2_of(b, r->threads))));
-    r->active = tk_k_icmp(b, "slt", r->row, all);
-    tk_val vectors = tk_k_ushr(b, r->columns, log2_of(b, lanes));
-    r->vectors = tk_k_select(b, r->active, vectors, tk_k_i32(b, 0));
+    r->group = tk_k_wide(b, tk_k_ushr(b, r->thread, log2_of(b, r->threads)));
+    r->all_vectors = tk_k_ushr(b, r->columns, log2_of(b, lanes));
+}
+
+/* The thread's row is that of its group behind this one. */
+static void go_to(tk_rows *r, tk_val first) {
+    r->row = tk_k_add(r->b, first, r->group);
+    r->active = tk_k_icmp(r->b, "slt", r->row, r->rows);
+    r->vectors = tk_k_select(r->b, r->active, r->all_vectors, tk_k_i32(r->b, 0));
+}
+
+void tk_rows_start(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
+                   int64_t columns, int lanes) {
+    open(r, k, call, rows, columns, lanes, 0);
+    go_to(r, tk_k_block_times(k->b, r->of_block));
+}
+
+static void declare_words(const tk_rows *r, size_t count, tk_val *words) {
+    char layout[32];
+    snprintf(layout, sizeof layout, "%lld:1", (long long)(r->threads / 32 * r->of_block));
+    for (size_t i = 0; i < count; i++) words[i] = tk_k_shared(r->b, TK_K_F32, layout);
+}
+
+void tk_rows_start_loop(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
+                        int64_t columns, int lanes, int64_t most_blocks, size_t n_sums,
+                        size_t n_carried, tk_val *carried) {
+    open(r, k, call, rows, columns, lanes, most_blocks);
+    tk_val blocks = tk_k_wide(k->b, tk_k_axis(k->b, TK_KOP_grid_size, "x"));
+    tk_val step = tk_k_mul(k->b, blocks, tk_k_i64(k->b, r->of_block));
+    if (r->threads > 32) declare_words(r, n_sums, r->words);
+    r->in_loop = true;
+    go_to(r, tk_kernel_for(k->b, tk_k_block_times(k->b, r->of_block), r->rows, step, 1, n_carried,
+                           carried, carried));
 }
 
 tk_val tk_rows_pointer(const tk_rows *r, tk_val tensor, tk_val pitch) {
@@ -182,22 +216,22 @@ static tk_val join_words(const tk_rows *r, tk_kopcode how, tk_val words, int war
 
 void tk_rows_reduce(tk_rows *r, tk_kopcode how, size_t count, tk_val *values) {
     tk_b *b = r->b;
-    tk_val words[4];
-    char layout[32];
     int64_t warps = r->threads / 32;
     for (size_t i = 0; i < count; i++) reduce_warp(r, how, &values[i]);
     if (warps < 2) return;
-    snprintf(layout, sizeof layout, "%lld:1", (long long)(warps * r->of_block));
-    for (size_t i = 0; i < count; i++) words[i] = tk_k_shared(b, TK_K_F32, layout);
+    if (r->in_loop)
+        tk_k_barrier(b);
+    else
+        declare_words(r, count, r->words);
     tk_val first = tk_k_icmp(b, "eq", tk_k_and(b, r->thread, tk_k_i32(b, 31)), tk_k_i32(b, 0));
     tk_val warp = tk_k_ushr(b, r->thread, tk_k_i32(b, 5));
     tk_kernel_if(b, first);
-    for (size_t i = 0; i < count; i++) tk_k_store(b, tk_k_offset(b, words[i], warp), values[i]);
+    for (size_t i = 0; i < count; i++) tk_k_store(b, tk_k_offset(b, r->words[i], warp), values[i]);
     tk_k_end(b);
     tk_k_barrier(b);
     tk_val own = tk_k_and(b, warp, tk_k_i32(b, -warps));
     for (size_t i = 0; i < count; i++)
-        values[i] = join_words(r, how, tk_k_offset(b, words[i], own), (int)warps);
+        values[i] = join_words(r, how, tk_k_offset(b, r->words[i], own), (int)warps);
 }
 
 tk_val tk_rows_leads(const tk_rows *r) {
@@ -219,6 +253,7 @@ static int64_t lanes_of(const tk_library_tensor *t) {
  * as 64 registers are enough. */
 void tk_rows_choose(const tk_library_tensor *tensors, size_t count, int kept,
                     tk_library_schedule *out) {
+    enum { most_threads = 1024 };
     static const struct {
         int64_t columns, threads;
     } steps[] = {{64, 8}, {128, 16}, {3072, 32}, {6144, 64}, {16384, 128}, {65536, 256}};
@@ -233,5 +268,10 @@ void tk_rows_choose(const tk_library_tensor *tensors, size_t count, int kept,
         if (of_tensor < lanes) lanes = of_tensor > 1 ? of_tensor : 1;
     }
     int64_t need = (columns + out->threads_per_row * lanes - 1) / (out->threads_per_row * lanes);
+    while (need * lanes * kept > 64 && out->threads_per_row < most_threads) {
+        out->threads_per_row *= 2;
+        if (out->rows_per_block > 1) out->rows_per_block /= 2;
+        need = (columns + out->threads_per_row * lanes - 1) / (out->threads_per_row * lanes);
+    }
     out->held = need * lanes * kept <= 64 && need <= TK_ROWS_MOST_HELD ? need : 0;
 }

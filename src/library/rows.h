@@ -34,8 +34,11 @@ typedef struct tk_rows {
     tk_b *b;
     int64_t threads, of_block, held; /* threads of a row, rows of a block */
     int lanes;                       /* elements of a vector */
+    int64_t most_blocks;             /* of the grid; 0: as many as there are rows for */
+    bool in_loop;
     tk_val thread, lane, row, active, vectors, columns;
-    int reductions;
+    tk_val rows, group, all_vectors; /* group: the thread's row in the block */
+    tk_val words[4];                 /* of reductions */
 } tk_rows;
 
 /* Checks the schedule against the shape, opens the kernel, binds `rows` and `columns`, sets grid
@@ -43,6 +46,13 @@ typedef struct tk_rows {
 tk_status tk_rows_check(const tk_library_call *call, int64_t rows, int64_t columns, int lanes);
 void tk_rows_start(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
                    int64_t columns, int lanes);
+
+/* The same for blocks that loop over rows: at most so many, each with every so-manieth group of
+ * rows. `carried` are the values as the loop's body sees them afterwards; the body ends with
+ * tk_kernel_end, and reduces `n_sums` values at once. */
+void tk_rows_start_loop(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
+                        int64_t columns, int lanes, int64_t most_blocks, size_t n_sums,
+                        size_t n_carried, tk_val *carried);
 
 /* The thread's row of a tensor with a pitch (a parameter, i64). */
 tk_val tk_rows_pointer(const tk_rows *r, tk_val tensor, tk_val pitch);
