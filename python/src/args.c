@@ -251,6 +251,7 @@ static bool change_stream(tkpy_call *call, PyObject *object) {
     if (object == Py_None) return true;
     if (!tkpy_stream_of(object, &stream)) return false;
     call->stream_before = tk_stream_use(call->context, stream);
+    call->stream = stream;
     call->stream_changed = true;
     return true;
 }
@@ -332,6 +333,27 @@ static bool take_missing(tkpy_call *call, const tkpy_spec *spec, uint32_t given,
     return true;
 }
 
+/* An op runs where its arrays are; a stream of another device, named in the call, is refused. */
+static bool check_device(const tkpy_call *call, PyObject *object) {
+    if (!object || !tkpy_is_array(object)) return true;
+    tk_array array = tkpy_handle(object);
+    const tk_device *there = tk_array_device(array);
+    const tk_device *named = tk_stream_device_of(call->context, call->stream);
+    if (there == named) return true;
+    PyErr_Format(PyExc_ValueError, "an array on %s, and stream= names %s: move it with to_device",
+                 tk_device_name(there), tk_device_name(named));
+    return false;
+}
+
+static bool check_devices(const tkpy_call *call, PyObject *self, PyObject *const *args,
+                          Py_ssize_t n_args, PyObject *names) {
+    Py_ssize_t count = n_args + (names ? PyTuple_Size(names) : 0);
+    bool ok = !call->stream_changed || check_device(call, self);
+    for (Py_ssize_t i = 0; ok && call->stream_changed && i < count; i++)
+        ok = check_device(call, args[i]);
+    return ok;
+}
+
 bool tkpy_open(tkpy_call *call, tkpy_state *state, const tkpy_spec *spec, PyObject *self,
                PyObject *const *args, Py_ssize_t n_args, PyObject *names, tkpy_value *values) {
     call->state = state;
@@ -348,7 +370,7 @@ bool tkpy_open(tkpy_call *call, tkpy_state *state, const tkpy_spec *spec, PyObje
     }
     if (take_positional(call, spec, self != NULL, args, n_args, values, &given) &&
         take_names(call, spec, args + n_args, names, values, &given) &&
-        take_missing(call, spec, given, values))
+        take_missing(call, spec, given, values) && check_devices(call, self, args, n_args, names))
         return true;
     finish(call);
     return false;

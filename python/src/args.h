@@ -69,7 +69,7 @@ typedef struct tkpy_call {
     tkpy_state *state;
     tk_context *context;
     tk_scope scope;
-    tk_stream_id stream_before;
+    tk_stream_id stream, stream_before; /* where stream_changed */
     bool stream_changed;
     void *lists[2]; /* memory of TKPY_ARRAYS and TKPY_REST */
     int n_lists;

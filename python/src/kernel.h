@@ -15,6 +15,6 @@ bool tkpy_kernel_arguments(PyObject *tuple, tk_kargument *out_arguments);
 PyObject *tkpy_kernel_emulate(PyObject *self, PyObject *args);
 
 extern PyType_Spec tkpy_kernel_spec, tkpy_kernel_builder_spec;
-extern PyMethodDef tkpy_kernel_functions[];
+extern PyMethodDef tkpy_kernel_functions[], tkpy_device_functions[];
 
 #endif

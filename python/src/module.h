@@ -15,6 +15,7 @@
 #include <Python.h>
 #include <stdbool.h>
 
+#include "tiki/devices.h"
 #include "tiki/io.h"
 #include "tiki/transforms.h"
 

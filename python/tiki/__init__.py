@@ -9,6 +9,7 @@ from typing import Any as _Any
 from tiki import _core
 from tiki._core import *  # noqa: F403
 from tiki._core import array
+from tiki._device import _named as _named_device
 from tiki._device import (
     Device as Device,
     DeviceType as DeviceType,
@@ -22,6 +23,7 @@ from tiki._device import (
     default_stream as default_stream,
     device_count as device_count,
     device_info as device_info,
+    emulator as emulator,
     get_active_memory as get_active_memory,
     get_cache_memory as get_cache_memory,
     get_memory_limit as get_memory_limit,
@@ -86,6 +88,7 @@ from tiki._printing import (
     printoptions as printoptions,
     set_printoptions as set_printoptions,
 )
+from tiki._kernel_op import kernel_op as kernel_op, launch as launch, output as output
 from tiki._transforms import (
     checkpoint as checkpoint,
     compile as compile,
@@ -125,15 +128,20 @@ def _layout_of(a: array) -> _Any:
 
 
 def _to_device(self: array, device: _Any, /, *, stream: _Any = None) -> array:
-    """The array on a device."""
-    if device != default_device():
-        raise ValueError(f"to_device: the device is {device}, expected {default_device()}")
-    return self
+    """The array's values on a device (or stream): the array itself if they are there. Lazy and differentiable."""
+    if not hasattr(device, "_stream"):
+        raise ValueError(f"to_device: {device!r} is no device: expected cpu, emulator, gpu or a Device")
+    moved: array = _core._device["move"](self, device._stream)
+    return self if _core._device["name"](moved) == _core._device["name"](self) else moved
+
+
+def _device_of(self: array) -> Device:
+    return _named_device(_core._device["name"](self))
 
 
 setattr(array, "layout", property(_layout_of))
 setattr(array, "as_layout", as_layout)
-setattr(array, "device", property(lambda self: default_device(), doc="The device that has the values."))
+setattr(array, "device", property(_device_of, doc="The device that has the values."))
 setattr(array, "to_device", _to_device)
 
 _atexit.register(_core._finish)

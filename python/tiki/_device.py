@@ -1,4 +1,8 @@
-"""Devices, streams and memory counters. There is one device, the CPU."""
+"""Devices, streams and memory counters.
+
+`cpu` has every op; `emulator` runs kernels on the processor and judges them; `gpu` is an NVIDIA GPU. Ops are computed
+where their operands are; ops without operands on the default device. See docs/devices.md.
+"""
 
 import enum
 from typing import Any, Protocol
@@ -11,6 +15,7 @@ class DeviceType(enum.Enum):
 
     cpu = 0
     gpu = 1
+    emulator = 2
 
     def __repr__(self) -> str:
         return f"DeviceType.{self.name}"
@@ -29,6 +34,7 @@ class DeviceType(enum.Enum):
 
 cpu = DeviceType.cpu
 gpu = DeviceType.gpu
+emulator = DeviceType.emulator
 
 
 class Device:
@@ -53,9 +59,10 @@ class Device:
 
     @property
     def _stream(self) -> int:
-        if self.type is gpu:
-            raise NotImplementedError("there is no GPU device; expected cpu")
-        return 0
+        if self.type is cpu and self.index == 0:
+            return 0
+        stream: int = _core._device["stream"](f"{self.type.name}:{self.index}")
+        return stream
 
 
 _the_cpu = Device(cpu)
@@ -96,7 +103,7 @@ class ThreadLocalStream(Stream):
     @property
     def index(self) -> int:  # type: ignore[override]
         if not hasattr(self._local, "index"):
-            self._local.index = _core._new_stream()
+            self._local.index = new_stream(self.device).index
         return self._local.index
 
 
@@ -126,22 +133,38 @@ def stream(s: _Streamed) -> StreamContext:
     return StreamContext(s)
 
 
+def _named(name: str) -> Device:
+    """The device of a name such as "cpu:0"; the library calls GPUs cuda."""
+    kind, _, index = name.partition(":")
+    return Device({"cpu": cpu, "cuda": gpu, "emulator": emulator}[kind], int(index))
+
+
+def _current() -> int:
+    current = _core._use_stream(0)
+    _core._use_stream(current)
+    return current
+
+
 def default_device() -> Device:
-    """The device that ops run on."""
-    return _the_cpu
+    """The device that ops without operands run on, of this thread."""
+    return _named(_core._device["name_of"](_current()))
 
 
 def set_default_device(device: _Streamed) -> None:
-    """Choose the default device; only the CPU exists."""
-    device._stream
+    """Choose the device of ops without operands, for this thread."""
+    _core._use_stream(device._stream)
+
+
+def _on(device: _Streamed) -> Device:
+    return _named(_core._device["name_of"](device._stream))
 
 
 def default_stream(device: _Streamed = cpu) -> Stream:
     """The stream that ops run on when none is named."""
-    device._stream
-    current = _core._use_stream(0)
-    _core._use_stream(current)
-    return Stream(_the_cpu, current)
+    wanted, current = _on(device), _current()
+    if _named(_core._device["name_of"](current)) == wanted:
+        return Stream(wanted, current)
+    return Stream(wanted, device._stream)
 
 
 def set_default_stream(stream: Stream) -> None:
@@ -151,8 +174,11 @@ def set_default_stream(stream: Stream) -> None:
 
 def new_stream(device: _Streamed = cpu) -> Stream:
     """A new stream of a device."""
-    device._stream
-    return Stream(_the_cpu, _core._new_stream())
+    before = _core._use_stream(device._stream)
+    try:
+        return Stream(_on(device), _core._new_stream())
+    finally:
+        _core._use_stream(before)
 
 
 def new_thread_unsafe_stream(device: _Streamed = cpu) -> Stream:
@@ -162,8 +188,7 @@ def new_thread_unsafe_stream(device: _Streamed = cpu) -> Stream:
 
 def new_thread_local_stream(device: _Streamed = cpu) -> ThreadLocalStream:
     """A stream that is another one in each thread."""
-    device._stream
-    return ThreadLocalStream(_the_cpu)
+    return ThreadLocalStream(_on(device))
 
 
 def clear_streams() -> None:
@@ -180,25 +205,30 @@ def synchronize(stream: _Streamed | None = None) -> None:
 
 def is_available(device: Device | DeviceType) -> bool:
     """Whether a device exists."""
-    return device == cpu
+    if isinstance(device, DeviceType):
+        device = Device(device)
+    return 0 <= device.index < device_count(device.type)
 
 
 def device_count(device_type: DeviceType) -> int:
     """How many devices of a kind there are."""
-    return 1 if device_type is cpu else 0
+    count: int = _core._device["gpus"]()[0] if device_type is gpu else 1
+    return count
 
 
-def device_info(d: _Streamed | None = None) -> dict[str, Any]:
+def device_info(d: Any = None) -> dict[str, Any]:
     """What is known about a device."""
     import platform
 
-    if d is not None:
-        d._stream
+    where = default_device() if d is None else _on(d)
+    if where.type is gpu:
+        described: dict[str, Any] = _core._device["gpu_info"](where.index)
+        return described
     info = _core._cpu_info()
     return {
         "device_name": platform.processor() or platform.machine(),
         "architecture": platform.machine(),
-        "variant": info["variant"],
+        "variant": info["variant"] if where.type is cpu else "kernels, executed and judged",
         "threads": info["threads"],
         "memory_size": _core._memory_info()["memory_limit"],
     }

@@ -1,0 +1,288 @@
+/* Devices, launches of kernels, the library's kernels: what tiki._device, tiki._kernel_op and
+ * tiki.kernels call. Bindings cross as lists of tuples, schedules as text. */
+#include <string.h>
+
+#include "kernel.h"
+#include "tiki/gpu.h"
+#include "tiki/kernel_op.h"
+#include "tiki/library_op.h"
+
+#define MOST_ARRAYS 64
+
+/* ---- devices ---- */
+
+/* stream(name) -> the first stream of a device */
+static PyObject *device_stream(PyObject *module, PyObject *args) {
+    const char *name;
+    tk_stream_id stream;
+    tk_context *context = tkpy_context();
+    if (!context || !PyArg_ParseTuple(args, "s", &name)) return NULL;
+    tk_status status = tk_device_stream(context, name, &stream);
+    if (status == TK_NOT_FOUND) { /* no key of anything: a device that is not there */
+        PyErr_SetString(PyExc_NotImplementedError, tk_error_message());
+        return NULL;
+    }
+    if (status != TK_OK) return tkpy_raise(tkpy_module_state(module), status);
+    return PyLong_FromUnsignedLong(stream);
+}
+
+/* name_of(stream) -> "cpu:0" */
+static PyObject *device_of_stream(PyObject *module, PyObject *args) {
+    unsigned long stream;
+    tk_context *context = tkpy_context();
+    (void)module;
+    if (!context || !PyArg_ParseTuple(args, "k", &stream)) return NULL;
+    const char *name = tk_device_name(tk_stream_device_of(context, (tk_stream_id)stream));
+    if (name) return PyUnicode_FromString(name);
+    PyErr_Format(PyExc_ValueError, "%lu is no stream", stream);
+    return NULL;
+}
+
+/* name(array) -> "cpu:0" */
+static PyObject *array_device(PyObject *module, PyObject *args) {
+    PyObject *array;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O", &array)) return NULL;
+    if (!tkpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "expected an array");
+    return PyUnicode_FromString(tk_device_name(tk_array_device(tkpy_handle(array))));
+}
+
+/* move(array, stream) */
+static PyObject *move_array(PyObject *module, PyObject *args) {
+    PyObject *array;
+    unsigned long stream;
+    if (!PyArg_ParseTuple(args, "Ok", &array, &stream)) return NULL;
+    if (!tkpy_is_array(array)) return PyErr_Format(PyExc_TypeError, "expected an array");
+    tk_scope scope = tk_scope_open(tkpy_context());
+    tk_array moved = tk_to_stream(tkpy_handle(array), (tk_stream_id)stream);
+    PyObject *box = tkpy_box(tkpy_module_state(module), moved);
+    tk_scope_close(scope);
+    return box;
+}
+
+/* gpus() -> (count, reason) */
+static PyObject *count_gpus(PyObject *module, PyObject *unused) {
+    int count = 0;
+    (void)module, (void)unused;
+    bool there = tk_gpu_count(&count) == TK_OK;
+    return Py_BuildValue("(is)", there ? count : 0, there ? "" : tk_error_message());
+}
+
+/* gpu_info(index) */
+static PyObject *gpu_info(PyObject *module, PyObject *args) {
+    int index;
+    tk_gpu_info info;
+    if (!PyArg_ParseTuple(args, "i", &index)) return NULL;
+    tk_status status = tk_gpu_describe(index, &info);
+    if (status != TK_OK) return tkpy_raise(tkpy_module_state(module), status);
+    return Py_BuildValue("{s:s,s:s,s:K,s:i,s:i}", "device_name", info.name, "architecture",
+                         "cuda", "memory_size", (unsigned long long)info.memory,
+                         "multiprocessors", info.multiprocessors, "compute_capability",
+                         10 * info.major + info.minor);
+}
+
+/* ---- launches ---- */
+
+typedef struct launching {
+    tkpy_state *state;
+    tk_array inputs[MOST_ARRAYS];
+    tk_bind binds[MOST_ARRAYS];
+    tk_launch_output outputs[TK_LAUNCH_OUTPUTS];
+    size_t n_inputs, n_binds, n_outputs;
+} launching;
+
+static bool too_many(const char *what, Py_ssize_t most) {
+    PyErr_Format(PyExc_ValueError, "a launch has at most %zd %s", most, what);
+    return false;
+}
+
+static bool read_inputs(launching *l, PyObject *list) {
+    Py_ssize_t count = PyList_Size(list);
+    if (count > MOST_ARRAYS) return too_many("inputs", MOST_ARRAYS);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *array = PyList_GetItem(list, i);
+        if (!tkpy_is_array(array))
+            return PyErr_Format(PyExc_TypeError, "input %zd of a launch is no array", i), false;
+        l->inputs[l->n_inputs++] = tkpy_handle(array);
+    }
+    return true;
+}
+
+/* ("input", index), ("output", index), ("integer", value), ("float", value) */
+static bool read_bind(PyObject *row, tk_bind *out) {
+    const char *kind;
+    PyObject *value;
+    if (!PyArg_ParseTuple(row, "sO", &kind, &value)) return false;
+    if (!strcmp(kind, "float")) {
+        *out = tk_bind_float(PyFloat_AsDouble(value));
+        return !PyErr_Occurred();
+    }
+    long long number = PyLong_AsLongLong(value);
+    if (PyErr_Occurred()) return false;
+    if (!strcmp(kind, "input"))
+        *out = tk_bind_input((size_t)number);
+    else if (!strcmp(kind, "output"))
+        *out = tk_bind_output((size_t)number);
+    else
+        *out = tk_bind_integer(number);
+    return true;
+}
+
+static bool read_binds(launching *l, PyObject *list) {
+    Py_ssize_t count = PyList_Size(list);
+    if (count > MOST_ARRAYS) return too_many("parameters", MOST_ARRAYS);
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!read_bind(PyList_GetItem(list, i), &l->binds[l->n_binds++])) return false;
+    return true;
+}
+
+/* (dtype, shape, in_place) */
+static bool read_outputs(launching *l, PyObject *list) {
+    Py_ssize_t count = PyList_Size(list);
+    if (count > TK_LAUNCH_OUTPUTS) return too_many("outputs", TK_LAUNCH_OUTPUTS);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *dtype, *shape;
+        Py_ssize_t in_place;
+        tk_launch_output *out = &l->outputs[l->n_outputs++];
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "OOn", &dtype, &shape, &in_place) ||
+            !tkpy_dtype_of(l->state, dtype, "dtype", &out->dtype) ||
+            !tkpy_axes_of(shape, "shape", &out->shape))
+            return false;
+        out->in_place = (size_t)in_place;
+    }
+    return true;
+}
+
+/* launch(kernel, inputs, binds, outputs, site) -> list of arrays */
+static PyObject *launch(PyObject *module, PyObject *args) {
+    PyObject *kernel, *inputs, *binds, *outputs, *result = NULL;
+    const char *site;
+    launching l = {.state = tkpy_module_state(module)};
+    if (!tkpy_context() ||
+        !PyArg_ParseTuple(args, "O!O!O!O!s", l.state->kernel, &kernel, &PyList_Type, &inputs,
+                          &PyList_Type, &binds, &PyList_Type, &outputs, &site) ||
+        !read_inputs(&l, inputs) || !read_binds(&l, binds) || !read_outputs(&l, outputs))
+        return NULL;
+    tk_launch_spec spec = {.size = sizeof spec,
+                           .kernel = tkpy_kernel_of(kernel),
+                           .n_binds = l.n_binds,
+                           .binds = l.binds,
+                           .n_outputs = l.n_outputs,
+                           .outputs = l.outputs,
+                           .site = site};
+    tk_arrays arrays = {0};
+    tk_scope scope = tk_scope_open(tkpy_context());
+    tk_status status = tk_launch(tkpy_context(), &spec, l.inputs, l.n_inputs, &arrays);
+    if (status == TK_OK)
+        result = tkpy_box_list(l.state, &arrays, false);
+    else
+        tkpy_raise(l.state, status);
+    tk_scope_close(scope);
+    return result;
+}
+
+/* ---- the library ---- */
+
+typedef struct library_call {
+    tkpy_state *state;
+    tk_library_id id;
+    tk_array operands[2];
+    size_t count;
+    tk_library_schedule schedule;
+    bool has_schedule;
+} library_call;
+
+static bool read_operands(library_call *c, PyObject *tuple) {
+    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple) && i < 2; i++) {
+        PyObject *array = PyTuple_GetItem(tuple, i);
+        if (array == Py_None) continue;
+        if (!tkpy_is_array(array))
+            return PyErr_Format(PyExc_TypeError, "operand %zd is no array", i), false;
+        c->operands[c->count++] = tkpy_handle(array);
+    }
+    if (c->count) return true;
+    return PyErr_Format(PyExc_TypeError, "a kernel of the library needs an operand"), false;
+}
+
+/* The default with the fields of `text`, where there are any. */
+static bool read_schedule(library_call *c, const char *text) {
+    tk_status status = TK_OK;
+    c->has_schedule = text != NULL;
+    if (text) status = tk_library_schedule_for(c->id, c->operands, c->count, &c->schedule);
+    if (text && status == TK_OK) status = tk_library_schedule_read(c->id, text, &c->schedule);
+    if (status != TK_OK) tkpy_raise(c->state, status);
+    return status == TK_OK;
+}
+
+static bool open_call(library_call *c, PyObject *module, const char *name, PyObject *operands) {
+    *c = (library_call){.state = tkpy_module_state(module)};
+    if (!tkpy_context()) return false;
+    tk_status status = tk_library_find(name, &c->id);
+    if (status != TK_OK) return tkpy_raise(c->state, status), false;
+    return read_operands(c, operands);
+}
+
+static tk_array call_library(const library_call *c, double number) {
+    const tk_library_schedule *schedule = c->has_schedule ? &c->schedule : NULL;
+    tk_array first = c->operands[0], second = c->count > 1 ? c->operands[1] : TK_NO_ARRAY;
+    switch (c->id) {
+    case TK_LIBRARY_RMS_NORM:
+        return tk_kernel_rms_norm(first, second, number, schedule);
+    case TK_LIBRARY_SOFTMAX:
+        return tk_kernel_softmax(first, schedule);
+    case TK_LIBRARY_TRANSPOSE:
+        return tk_kernel_transpose(first, schedule);
+    case TK_LIBRARY_COLUMN_SUM:
+        return tk_kernel_column_sum(first, schedule);
+    case TK_LIBRARY_GEMM:
+        return tk_kernel_matmul(first, second, schedule);
+    case TK_LIBRARY_HOPPER_GEMM:
+        return tk_kernel_hopper_matmul(first, second, schedule);
+    default:
+        return tk_error_array(tkpy_context(), tk_error_set(TK_UNSUPPORTED, "kernel %s is no op",
+                                                           tk_library_name(c->id)));
+    }
+}
+
+/* library(name, operands, number, schedule or None) */
+static PyObject *library(PyObject *module, PyObject *args) {
+    const char *name, *schedule;
+    PyObject *operands;
+    double number;
+    library_call c;
+    if (!PyArg_ParseTuple(args, "sO!dz", &name, &PyTuple_Type, &operands, &number, &schedule) ||
+        !open_call(&c, module, name, operands) || !read_schedule(&c, schedule))
+        return NULL;
+    tk_scope scope = tk_scope_open(tkpy_context());
+    PyObject *box = tkpy_box(c.state, call_library(&c, number));
+    tk_scope_close(scope);
+    return box;
+}
+
+/* schedule(name, operands) -> text */
+static PyObject *schedule_of(PyObject *module, PyObject *args) {
+    const char *name;
+    PyObject *operands;
+    library_call c;
+    char *text;
+    if (!PyArg_ParseTuple(args, "sO!", &name, &PyTuple_Type, &operands) ||
+        !open_call(&c, module, name, operands) || !read_schedule(&c, ""))
+        return NULL;
+    tk_status status = tk_library_schedule_print(c.id, &c.schedule, &text);
+    if (status != TK_OK) return tkpy_raise(c.state, status);
+    PyObject *result = PyUnicode_FromString(text);
+    tk_kernel_text_free(text);
+    return result;
+}
+
+PyMethodDef tkpy_device_functions[] = {
+    {"stream", device_stream, METH_VARARGS, "stream(name): the first stream of a device."},
+    {"name_of", device_of_stream, METH_VARARGS, "name_of(stream): the name of its device."},
+    {"name", array_device, METH_VARARGS, "name(array): the name of its device."},
+    {"move", move_array, METH_VARARGS, "move(array, stream): its values on that device."},
+    {"gpus", count_gpus, METH_NOARGS, "gpus(): how many there are, and why there is none."},
+    {"gpu_info", gpu_info, METH_VARARGS, "gpu_info(index): what a GPU is."},
+    {"launch", launch, METH_VARARGS, "launch(kernel, inputs, binds, outputs, site)."},
+    {"library", library, METH_VARARGS, "library(name, operands, number, schedule)."},
+    {"schedule", schedule_of, METH_VARARGS, "schedule(name, operands): the default as text."},
+    {NULL, NULL, 0, NULL}};

@@ -1,0 +1,181 @@
+"""Kernels as ops: launches in the graph, and functions of launches with derivatives of their own.
+
+    @tk.kernel_op(hidden=1)
+    def square(x):
+        y, residual = tk.launch(kernel, x, tk.output(x.shape, x.dtype), tk.output(x.shape, x.dtype), x.size)
+        return y, residual
+
+    @square.vjp
+    def square_vjp(primals, cotangents, outputs):
+        return cotangents * outputs[1]
+
+A rule that is not declared refuses by its name. `hidden` results at the end are residuals for the vjp.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tiki import _core
+
+
+class Output:
+    """What a launch writes: see `output`."""
+
+    __slots__ = ("shape", "dtype", "source")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, source: Any) -> None:
+        self.shape, self.dtype, self.source = shape, dtype, source
+
+
+def output(shape: Any = None, dtype: Any = None, *, in_place: Any = None) -> Output:
+    """An array that a launch writes, at the place of its parameter.
+
+    `in_place=x`: it begins as x, whose memory the kernel works on where nobody else needs it, else on a copy. x never
+    changes."""
+    if in_place is not None:
+        if shape is not None or dtype is not None:
+            raise ValueError("an output in place of an array has that array's shape and dtype")
+        return Output(tuple(in_place.shape), in_place.dtype, in_place)
+    if shape is None or dtype is None:
+        raise ValueError("an output needs a shape and a dtype, or in_place=")
+    return Output((shape,) if isinstance(shape, int) else tuple(shape), dtype, None)
+
+
+def _place(depth: int) -> str:
+    frame = sys._getframe(depth)
+    return f"{frame.f_code.co_filename.rsplit('/', 1)[-1]}:{frame.f_lineno}"
+
+
+class _Binding:
+    """The arguments of a launch as inputs, bindings and outputs."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Any] = []
+        self.binds: list[tuple[str, Any]] = []
+        self.outputs: list[tuple[Any, tuple[int, ...], int]] = []
+
+    def input(self, array: Any) -> int:
+        self.inputs.append(array)
+        return len(self.inputs) - 1
+
+    def add(self, argument: Any) -> None:
+        if isinstance(argument, Output):
+            donor = 0 if argument.source is None else 1 + self.input(argument.source)
+            self.outputs.append((argument.dtype, argument.shape, donor))
+            self.binds.append(("output", len(self.outputs) - 1))
+        elif isinstance(argument, bool) or not isinstance(argument, (int, float)):
+            self.binds.append(("input", self.input(argument)))
+        else:
+            self.binds.append(("float" if isinstance(argument, float) else "integer", argument))
+
+
+def launch(kernel: Any, *arguments: Any) -> Any:
+    """Launches a kernel on the device of its arrays: one argument a parameter, an array, a number or an `output`.
+
+    Gives the outputs, one alone or a tuple. Lazy; it has no derivative by itself: see `kernel_op`."""
+    bound = _Binding()
+    for argument in arguments:
+        bound.add(argument)
+    made = _core._device["launch"](kernel, bound.inputs, bound.binds, bound.outputs, _place(2))
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+class kernel_op:
+    """A function of launches with derivatives and a batching rule of its own.
+
+    `hidden`: how many results at the end are residuals, which only the vjp gets. `batching`: "loop" calls the function
+    for each element of a batch, "leading" calls it once on more leading axes; else `f.vmap` declares a rule.
+    `f.vjp(primals, cotangents, outputs)` and `f.jvp(primals, tangents)` declare the others."""
+
+    def __init__(self, function: Any = None, *, hidden: int = 0, batching: str | None = None) -> None:
+        if batching not in (None, "loop", "leading"):
+            raise ValueError(f'batching is {batching!r}, expected "loop", "leading" or None')
+        self._hidden, self._batching = hidden, batching
+        self._function: Any = None
+        self._rules: dict[str, Any] = {}
+        if function is not None:
+            self._take(function)
+
+    def _take(self, function: Any) -> None:
+        self._function = function
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any) -> Any:
+        if self._function is None:  # used as @kernel_op(hidden=1)
+            self._take(args[0])
+            return self
+        results = _core._custom(self._forward, self._vjp, self._jvp, self._vmap, args)
+        return self._visible(results)
+
+    def _visible(self, results: tuple[Any, ...]) -> Any:
+        shown = results[: len(results) - self._hidden]
+        return shown[0] if len(shown) == 1 else tuple(shown)
+
+    def _forward(self, *args: Any) -> tuple[Any, ...]:
+        results = self._function(*args)
+        results = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+        if len(results) <= self._hidden:
+            raise ValueError(f"{self._name} gave {len(results)} results, {self._hidden} of them hidden")
+        self._types = [(r.shape, r.dtype) for r in results[len(results) - self._hidden :]]
+        return results
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self._function, "__name__", "a kernel op"))
+
+    def _rule(self, rule: str, use: str) -> Callable[..., Any]:
+        declared = self._rules.get(rule)
+        if declared is None:
+            raise NotImplementedError(f"{self._name} has no {rule}, which {use} needs: declare it with the kernel")
+        return declared
+
+    def _vjp(self, primals: Any, cotangents: Any, outputs: Any) -> Any:
+        rule = self._rule("vjp", "reverse mode")
+        return rule(primals, self._visible(tuple(cotangents)), outputs if len(outputs) > 1 else outputs[0])
+
+    def _jvp(self, primals: Any, tangents: Any) -> Any:
+        import tiki
+
+        given = self._rule("jvp", "forward mode")(primals, tangents)
+        given = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+        if self._hidden == 0:
+            return given
+        with tiki.stream(given[0].device):
+            return given + tuple(tiki.zeros(shape, dtype) for shape, dtype in self._types)
+
+    def _vmap(self, inputs: Any, axes: Any) -> Any:
+        arguments = inputs if isinstance(inputs, tuple) else (inputs,)
+        if "vmap" in self._rules:
+            return self._rules["vmap"](inputs, axes)
+        if self._batching == "leading":
+            return self._forward(*arguments), 0
+        if self._batching == "loop":
+            return self._loop(arguments), 0
+        return self._rule("vmap", "vmap")
+
+    def _loop(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        import tiki
+
+        each = [self._forward(*(a[i] for a in arguments)) for i in range(arguments[0].shape[0])]
+        if not each:
+            raise NotImplementedError(f"{self._name}: a batch of 0 elements cannot be looped over")
+        return tuple(tiki.stack(list(column)) for column in zip(*each))
+
+    def vjp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the reverse rule: cotangents of the visible results, all outputs."""
+        self._rules["vjp"] = rule
+        return rule
+
+    def jvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the forward rule."""
+        self._rules["jvp"] = rule
+        return rule
+
+    def vmap(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the batching rule: rule(inputs, axes) gives all results and their axes."""
+        self._rules["vmap"] = rule
+        return rule
