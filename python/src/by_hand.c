@@ -76,8 +76,10 @@ tk_status tkpy_split(tkpy_call *call, tk_array a, PyObject *where, int64_t axis)
 tk_status tkpy_unstack(tkpy_call *call, tk_array a, int64_t axis) {
     tk_arrays parts = {0};
     tk_status status = tk_array_status(a);
-    int64_t length = tk_array_dim(a, (int)axis);
-    if (status == TK_OK && length > 0) status = tk_split_equal(a, length, axis, &parts);
+    int64_t rank = tk_array_rank(a), length = tk_array_dim(a, (int)axis);
+    bool is_axis = axis >= -rank && axis < rank; /* where it is none the split says so */
+    if (status == TK_OK && (length > 0 || !is_axis))
+        status = tk_split_equal(a, is_axis ? length : 1, axis, &parts);
     for (size_t i = 0; status == TK_OK && i < parts.count; i++)
         status = push(call, tk_squeeze(parts.items[i], TK_AXES(axis)));
     tk_arrays_clear(&parts);

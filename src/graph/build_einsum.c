@@ -307,6 +307,7 @@ static void drop_broadcast(einsum *e, term *t) {
     forget_axes(t, &axes, rank);
 }
 
+/* The sum of one operand has the dtype that a sum has; in a product each keeps the common one. */
 static void sum_single_labels(einsum *e, int index) {
     term *t = &e->terms[index];
     uint64_t needed = needed_beside(e, index, index);
@@ -314,7 +315,10 @@ static void sum_single_labels(einsum *e, int index) {
     int rank = t->node->rank;
     for (int i = 0; i < rank; i++)
         if (!(needed & bit(t->labels[i]))) axes.items[axes.count++] = i;
-    t->node = tkb_reduce(e->b, TK_OP_reduce_sum, t->node, "einsum", axes, false);
+    if (e->n_terms == 1 && axes.count > 0)
+        t->node = tkb_sum(e->b, t->node, axes, false);
+    else
+        t->node = tkb_reduce(e->b, TK_OP_reduce_sum, t->node, "einsum", axes, false);
     forget_axes(t, &axes, rank);
 }
 

@@ -84,6 +84,13 @@ def contracts(subscripts):
     return any(sum(c in part for part in given.split(",")) > 1 and c not in kept for c in letters)
 
 
+def sums_one(subscripts):
+    """Whether the only operand loses a letter: it is added up over it, with the dtype of a sum."""
+    given, arrow, kept = subscripts.replace(" ", "").partition("->")
+    letters = [c for c in given if c.isalpha()]
+    return any(c not in kept if arrow else letters.count(c) > 1 for c in letters)
+
+
 @op("einsum")
 def einsum(subscripts, operands):
     dtype = result_dtype(operands)
@@ -91,6 +98,9 @@ def einsum(subscripts, operands):
         raise Refuse("dtype")
     operands = [cast(v, dtype) for v in operands]
     data = [v.data for v in operands]
+    if kind(dtype) < 3 and len(data) == 1 and sums_one(subscripts):
+        summed = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}.get(dtype, dtype)
+        return Value(summed, np.einsum(subscripts, data[0].astype(NP[summed])))
     value = np.einsum(subscripts, *data)
     if kind(dtype) < 3:
         return Value(dtype, value)

@@ -133,7 +133,7 @@ m.softmax(a, -1) | m.softmax(a) | m.softmax(a, axis=0, precise=True) | m.logsume
 m.cumsum(a) | m.cumsum(a, 0) | m.cumsum(a, axis=1, reverse=True) | m.cumsum(a, 1, inclusive=False) | m.cumprod(a, 1) | a.cummax(0) | m.cummin(a, 1)
 m.logcumsumexp(a, 1) | m.cumulative_sum(a, 0) | m.cumulative_prod(a, 0) | m.cumsum(a, 0, dtype=m.float16)
 m.matmul(a, b) | a @ b | m.addmm(m.ones((2, 2)), a, b, alpha=2.0, beta=0.5) | m.inner(a, a) | m.outer(a[0], a[1]) | m.tensordot(a, b, 1)
-m.tensordot(a, a) | m.tensordot(a, b, [[1], [0]]) | m.einsum('ij,jk->ik', a, b) | m.einsum('ij->ji', a) | m.vecdot(a, a) | m.vecdot(a, a, axis=0)
+m.tensordot(a, a) | m.tensordot(a, b, [[1], [0]]) | m.einsum('ij,jk->ik', a, b) | m.einsum('ij->ji', a) | m.einsum('ij->i', a.astype(m.int8)) | m.einsum('ii', m.ones((3, 3), m.bool_)) | m.einsum('ij->ji', a.astype(m.uint8)) | m.vecdot(a, a) | m.vecdot(a, a, axis=0)
 m.reshape(a, (3, 2)) | a.reshape(-1) | a.reshape(3, -1) | a.reshape([6]) | m.flatten(a) | a.flatten() | m.unflatten(a, 1, (3, 1)) | m.transpose(a)
 a.transpose() | a.transpose(1, 0) | a.transpose([1, 0]) | m.permute_dims(a, (1, 0)) | m.matrix_transpose(a) | m.swapaxes(a, 0, 1) | a.T | a.swapaxes(0, 1)
 m.moveaxis(a, 0, 1) | a.moveaxis(0, -1) | m.expand_dims(a, 0) | m.expand_dims(a, (0, 3)) | m.squeeze(a[None]) | m.squeeze(a[None], 0) | a[None].squeeze(axis=0)
@@ -185,7 +185,7 @@ m.split(a, 4, axis=1) | m.squeeze(a, 0) | m.broadcast_to(a, (3, 3)) | m.transpos
 m.take(a, m.array([0]), axis=3) | m.tensordot(a, a, 1) | m.expand_dims(a, 5) | m.pad(a, [(1, 1)] * 3) | m.pad(a, 1, mode='bad') | m.softmax(a, axis=5)
 m.fast.scaled_dot_product_attention(a, a, a, scale=1.0) | m.unflatten(a, 0, (3,)) | m.topk(a, 9) | m.partition(a, 9)
 m.conv1d(a, a) | m.conv2d(t, t[..., :3]) | m.conv2d(t, t, groups=3) | m.conv2d(t, t, stride=0) | m.conv1d(t[0], m.ones((1, 4, 4))) | m.convolve(a, a) | m.convolve(a[0], a[0], 'none')
-m.add(1) | m.add(1, 2, 3, 4) | m.sum() | m.sum(a, foo=1) | m.zeros('a') | m.sum('a') | m.reshape(a, 1.5) | m.zeros((2,), 'float32') | m.concatenate(3) | m.take(a, 'x')
+m.unstack(a, axis=-6) | m.unstack(a, axis=2) | m.add(1) | m.add(1, 2, 3, 4) | m.sum() | m.sum(a, foo=1) | m.zeros('a') | m.sum('a') | m.reshape(a, 1.5) | m.zeros((2,), 'float32') | m.concatenate(3) | m.take(a, 'x')
 """.strip().splitlines()
 
 
