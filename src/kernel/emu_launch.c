@@ -234,6 +234,30 @@ static tk_status bind_maps(tk_emu_launch *launch, const tk_kernel *kernel,
     return TK_OK;
 }
 
+/* A shape that is given instead of the contract's; clusters of 0 blocks are of one. */
+static tk_status take_shape(const tk_kernel *kernel, const tk_klaunch *given, tk_klaunch *out) {
+    static const int64_t most_blocks[] = {INT32_MAX, 65535, 65535};
+    int64_t threads = 1, cluster = 1;
+    *out = *given;
+    for (int i = 0; i < 3; i++) {
+        if (!out->cluster[i]) out->cluster[i] = 1;
+        bool good = out->block[i] >= 1 && out->block[i] <= 1024 && out->grid[i] >= 0 &&
+                    out->grid[i] <= most_blocks[i] && out->cluster[i] >= 1 &&
+                    out->cluster[i] <= 16 && out->grid[i] % out->cluster[i] == 0;
+        threads *= good ? out->block[i] : 1025;
+        cluster *= good ? out->cluster[i] : 17;
+        if (!good || threads > 1024 || cluster > 16)
+            return tk_fail(TK_INVALID_ARGUMENT,
+                           "kernel %s: the launch has %lld blocks in clusters of %lld and %lld "
+                           "threads along axis %d",
+                           kernel->name, (long long)out->grid[i], (long long)out->cluster[i],
+                           (long long)out->block[i], i);
+    }
+    if (out->dynamic_shared >= 0) return TK_OK;
+    return tk_fail(TK_INVALID_ARGUMENT, "kernel %s: %lld bytes of shared memory", kernel->name,
+                   (long long)out->dynamic_shared);
+}
+
 /* What the contract says, with the emulator's addresses for pointers. */
 static tk_status compute_shape(tk_emu_launch *launch, const tk_kernel *kernel,
                                const tk_kemulate *how) {
@@ -250,7 +274,8 @@ static tk_status compute_shape(tk_emu_launch *launch, const tk_kernel *kernel,
         tk_kernel_launch(kernel, device, how->n_arguments, arguments, &launch->shape);
     if (status == TK_OK) status = bind_maps(launch, kernel, &binding, how);
     tk_free(arguments);
-    if (status == TK_OK && how->launch.block[0]) launch->shape = how->launch;
+    if (status == TK_OK && how->launch.block[0])
+        status = take_shape(kernel, &how->launch, &launch->shape);
     return status;
 }
 

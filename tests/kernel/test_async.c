@@ -61,8 +61,38 @@ static void test_refused_maps(void **state) {
                    TK_UNSUPPORTED, "the emulator has no tma_store");
 }
 
+static void test_given_shapes(void **state) {
+    (void)state;
+    static const shape s = {1, 1, 32, 0, NULL};
+    static const tk_klaunch shapes[] = {
+        {.grid = {3, 1, 1}, .cluster = {2, 1, 1}, .block = {32, 1, 1}},
+        {.grid = {1, 1, 1}, .block = {1024, 2, 1}},
+        {.grid = {-1, 1, 1}, .block = {32, 1, 1}},
+        {.grid = {34, 1, 1}, .cluster = {17, 1, 1}, .block = {32, 1, 1}},
+        {.grid = {1, 1, 1}, .block = {32, 1, 1}, .dynamic_shared = -1},
+        {.grid = {INT64_MAX, INT64_MAX, 4}, .block = {32, 1, 1}},
+    };
+    tk_kernel *kernel = kernel_of(
+        &s, "%p = offset %y, %block : ptr<f32, global>\nif %first {\nstore %p, f32(1)\n}");
+    tk_kargument arguments[4] = {{0}, {0}, {0}, {0}};
+    tk_kbuffer buffers[4] = {{x, sizeof x, 0}, {y, sizeof y, 0}, {0}, {0}};
+    tk_kemulate how = {.n_arguments = 4, .arguments = arguments, .buffers = buffers};
+    tk_emulation *emulation = NULL;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        how.launch = shapes[i];
+        assert_int_equal(tk_kernel_emulate(kernel, &how, &emulation), TK_INVALID_ARGUMENT);
+    }
+    how.launch = (tk_klaunch){.grid = {4, 1, 1}, .block = {64, 1, 1}};
+    memset(y, 0, sizeof y);
+    assert_ok(tk_kernel_emulate(kernel, &how, &emulation));
+    assert_clean(emulation);
+    assert_true(y[3] == 1 && y[4] == 0);
+    tk_kernel_release(kernel);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {ASYNC_TESTS, cmocka_unit_test(test_cores),
-                                       cmocka_unit_test(test_refused_maps)};
+                                       cmocka_unit_test(test_refused_maps),
+                                       cmocka_unit_test(test_given_shapes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
