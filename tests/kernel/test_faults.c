@@ -44,6 +44,18 @@ static const fault races[] = {
      "%rank = special.cluster_rank : i32\n%next = xor %rank, i32(1) : i32\n%far = pointer_cast "
      "%c : ptr<f32, cluster>\n%there = peer %far, %next : ptr<f32, cluster>\nstore %c, f32(1)\n"
      "cluster_arrive\ncluster_wait\n%w = load %there : f32\ncluster_arrive\ncluster_wait"},
+    {"three warps, two of them in order", TK_KF_RACE_SHARED, 1, 1, 96,
+     TILE LOW
+     "%mid = icmp.slt %t, i32(64) : i1\n%z = and %t, i32(31) : i32\n%one = icmp.eq %z, i32(0) : "
+     "i1\nif %low {\nif %one {\nstore %b, f32(1)\n}\nbarrier_arrive [id = 1, threads = 64]\n} "
+     "else {\nif %mid {\nbarrier [id = 1, threads = 64]\nif %one {\n%w = load %b : f32\nstore "
+     "%b, %w\n}\n} else {\nif %one {\nstore %b, f32(3) #!\n}\n}\n}",
+     TILE LOW
+     "%mid = icmp.slt %t, i32(64) : i1\n%z = and %t, i32(31) : i32\n%one = icmp.eq %z, i32(0) : "
+     "i1\nif %low {\nif %one {\nstore %b, f32(1)\n}\nbarrier_arrive [id = 1, threads = 64]\n} "
+     "else {\nif %mid {\nbarrier [id = 1, threads = 64]\nif %one {\n%w = load %b : f32\nstore "
+     "%b, %w\n}\nbarrier_arrive [id = 2, threads = 64]\n} else {\nbarrier [id = 2, threads = "
+     "64]\nif %one {\nstore %b, f32(3)\n}\n}\n}"},
     {"all write one element", TK_KF_RACE_GLOBAL, 1, 1, 64, "store %y, f32(1) #!",
      FIRST "if %first {\nstore %y, f32(1)\n}"},
     {"blocks write the same elements", TK_KF_RACE_GLOBAL, 2, 1, 64, POINT "store %q, f32(1) #!",
