@@ -1,5 +1,8 @@
 """Tiles: products of every orientation, and one tile of the backward pass of attention as its users write it."""
 
+import os
+import subprocess
+
 import numpy
 import pytest
 from tiki import kernels
@@ -133,11 +136,26 @@ def attention_backward(
     dv.write(grad_value, block_idx=key_block)
 
 
-def test_attention_backward():
+def lowered_backward():
     queries, keys = TensorSpec(Float16, ("queries", 64)), TensorSpec(Float16, ("keys", 64))
     rows = TensorSpec(Float32, "queries")
     grad_q, grad_k = TensorSpec(Float32, ("queries", 64)), TensorSpec(Float32, ("keys", 64))
-    kernel = attention_backward.lower(queries, keys, keys, queries, rows, rows, grad_q, grad_k, grad_k, 0.125)
+    return attention_backward.lower(queries, keys, keys, queries, rows, rows, grad_q, grad_k, grad_k, 0.125)
+
+
+def test_attention_backward_assembles(tmp_path):
+    (tmp_path / "backward.tk").write_text(lowered_backward().text)
+    command = [os.environ.get("TIKI_BIN", "tiki"), "kernel", "build", tmp_path / "backward.tk", "--arch"]
+    for arch in ("sm_80", "sm_90a"):
+        ran = subprocess.run([*command, arch], capture_output=True, text=True, check=False)
+        if "no ptxas" in ran.stderr:
+            pytest.skip("no ptxas")
+        assert ran.returncode == 0, ran.stderr
+        assert "spilled           0 bytes stored" in ran.stdout
+
+
+def test_attention_backward():
+    kernel = lowered_backward()
     kernel.raw.verify()
     assert kernels.parse(kernel.text) == kernel.raw
     rng = numpy.random.default_rng(0)
