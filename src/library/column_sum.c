@@ -2,8 +2,8 @@
  *
  * Tile: a block has `threads` vectors of neighbouring columns and one chunk of rows; a thread adds
  * its vector of every row of the chunk, from the first to the last. Chunks go to scratch memory,
- * and a second launch adds them in their order. No shared memory, no barriers, no atomics: the
- * schedule alone decides the order of additions.
+ * and further launches add them in their order, sixteen at a time. No shared memory, no barriers,
+ * no atomics: the schedule alone decides the order of additions.
  *
  *              columns ->
  *     chunk 0 | block 0,0 | block 1,0 | ...
@@ -120,6 +120,28 @@ static void put_chunk(void *arg, tk_b *b, tk_val row, tk_val column, tk_val *out
     tk_k_load_f32(b, tk_k_offset(b, c->values, at), lanes, out);
 }
 
+/* Rows in scratch memory, sixteen at a time until few are left: additions are a chain, and a chain
+ * of all chunks would take longer than reading x. */
+static tk_status add_levels(const tk_library_call *call, tk_library_plan *plan, chunked c,
+                            int64_t rows, size_t target) {
+    enum { FEW = 32, AT_ONCE = 16 };
+    tk_sums_term term = {bind_chunks, put_chunk, &c,
+                         c.columns % 4 == 0   ? 4
+                         : c.columns % 2 == 0 ? 2
+                                              : 1};
+    while (rows > FEW) {
+        int64_t chunks = (rows + AT_ONCE - 1) / AT_ONCE;
+        size_t next;
+        TK_TRY(tk_library_add_scratch(plan, chunks * c.columns * 4, &next));
+        job level = {call, plan, "sum_of_chunks", rows, c.columns, AT_ONCE, next, true};
+        TK_TRY(add_pass(&level, &term));
+        c.scratch = next;
+        rows = chunks;
+    }
+    job last = {call, plan, "sum_of_chunks", rows, c.columns, rows ? rows : 1, target, false};
+    return add_pass(&last, &term);
+}
+
 tk_status tk_sums_add(const tk_library_call *call, tk_library_plan *plan, const tk_sums_term *term,
                       int64_t rows, int64_t columns, size_t target) {
     int64_t chunks = call->schedule->chunks < rows ? call->schedule->chunks : rows;
@@ -132,17 +154,20 @@ tk_status tk_sums_add(const tk_library_call *call, tk_library_plan *plan, const 
     TK_TRY(tk_library_add_scratch(plan, chunks * columns * 4, &c.scratch));
     j.to_scratch = true, j.target = c.scratch;
     TK_TRY(add_pass(&j, term));
-    tk_sums_term second = {bind_chunks, put_chunk, &c, columns % 4 ? columns % 2 ? 1 : 2 : 4};
-    job last = {call, plan, "sum_of_chunks", chunks, columns, chunks, target, false};
-    return add_pass(&last, &second);
+    return add_levels(call, plan, c, chunks, target);
 }
 
-/* Blocks of 128 threads, four for each of about 132 multiprocessors. */
-void tk_sums_choose(int64_t rows, int64_t columns, tk_library_schedule *out) {
-    int64_t wide = (columns + 511) / 512, most = (rows + 15) / 16;
+tk_status tk_sums_add_lines(const tk_library_call *call, tk_library_plan *plan, size_t scratch,
+                            int64_t lines, int64_t columns, size_t target) {
+    return add_levels(call, plan, (chunked){.scratch = scratch, .columns = columns}, lines, target);
+}
+
+/* Blocks of 128 threads, eight for each of about 132 multiprocessors. */
+void tk_sums_choose(int64_t rows, int64_t columns, int64_t bytes, tk_library_schedule *out) {
+    int64_t each = 128 * 16 / bytes, wide = (columns + each - 1) / each, most = (rows + 15) / 16;
     out->threads = 128;
     out->vector = 16;
-    out->chunks = wide ? 528 / wide : 1;
+    out->chunks = wide ? 1056 / wide : 1;
     if (out->chunks > most) out->chunks = most;
     if (out->chunks < 1) out->chunks = 1;
 }
@@ -185,5 +210,6 @@ tk_status tk_library_make_column_sum(const tk_library_call *call, tk_library_pla
 
 void tk_library_choose_column_sum(const tk_library_tensor *tensors, tk_library_schedule *out) {
     int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1;
-    tk_sums_choose(columns ? tk_library_size(tensors) / columns : 0, columns, out);
+    tk_sums_choose(columns ? tk_library_size(tensors) / columns : 0, columns,
+                   tk_kscalar_bytes(tensors->element), out);
 }

@@ -88,6 +88,11 @@ static inline tk_val tk_k_convert(tk_b *b, tk_val a, tk_kscalar to) {
     return tk_kernel_op(b, TK_KOP_convert, 1, &a, 0, NULL, tk_ktype_scalar(to));
 }
 
+/* The same bits as another scalar type. */
+static inline tk_val tk_k_as(tk_b *b, tk_val a, tk_kscalar to) {
+    return tk_kernel_op(b, TK_KOP_bitcast, 1, &a, 0, NULL, tk_ktype_scalar(to));
+}
+
 /* ---- memory ---- */
 
 static inline tk_ktype tk_k_lanes(tk_kscalar element, int lanes) {

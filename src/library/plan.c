@@ -265,8 +265,11 @@ tk_status tk_library_open(tk_library_plan *plan, const char *name, tk_library_ke
 static tk_status finish(tk_library_kernel *k) {
     tk_kernel *raw = NULL;
     TK_TRY(tk_kernel_builder_finish(k->b, &raw));
-    tk_status status = tk_kernel_pass(raw, TK_KPASS_expand, &k->step.kernel);
+    tk_kernel *expanded = NULL;
+    tk_status status = tk_kernel_pass(raw, TK_KPASS_expand, &expanded);
+    if (status == TK_OK) status = tk_kernel_pass(expanded, TK_KPASS_unroll, &k->step.kernel);
     tk_kernel_release(raw);
+    tk_kernel_release(expanded);
     return status;
 }
 

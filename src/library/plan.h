@@ -7,8 +7,6 @@
 #include "base/vec.h"
 #include "tiki/library.h"
 
-#define TK_LIBRARY_MOST_TENSORS 6
-
 typedef struct tk_library_call {
     tk_library_id id;
     const char *name;

@@ -7,7 +7,7 @@
  *
  * Held, one launch does both: `chunks` blocks loop over rows, x and g stay in registers between the
  * sums and dx, and so does the thread's part of dweight, from row to row. What each row of threads
- * has then goes to scratch memory, and a second launch adds these rows in their order. Not held,
+ * has then goes to scratch memory, and further launches add these rows in their order. Not held,
  * the first launch reads a row again for dx and writes rstd to scratch memory; then come the sums
  * of column_sum.c over terms dy x rstd.
  *
@@ -196,25 +196,6 @@ static void put_row(grad *n, tk_val eps, size_t n_sums) {
     tk_kernel_end(b, n_sums, n->sums, n->sums);
 }
 
-typedef struct partials {
-    size_t scratch;
-    int64_t columns;
-    tk_val values, pitch;
-} partials;
-
-static void bind_partials(void *arg, tk_library_kernel *k, int lanes) {
-    partials *p = arg;
-    (void)lanes;
-    p->values = tk_library_bind_scratch(k, "partial", p->scratch, TK_K_F32, TK_KACCESS_READ);
-    p->pitch = tk_library_bind_int(k, "pitch", TK_K_I64, p->columns);
-}
-
-static void put_partial(void *arg, tk_b *b, tk_val row, tk_val column, tk_val *out, int lanes) {
-    partials *p = arg;
-    tk_val at = tk_k_add(b, tk_k_mul(b, row, p->pitch), tk_k_wide(b, column));
-    tk_k_load_f32(b, tk_k_offset(b, p->values, at), lanes, out);
-}
-
 static tk_status add_fused(const tk_library_call *call, tk_library_plan *plan, const shapes *s) {
     const tk_library_tensor *t = call->tensors;
     const tk_library_schedule *sched = call->schedule;
@@ -248,9 +229,7 @@ static tk_status add_fused(const tk_library_call *call, tk_library_plan *plan, c
     put_row(&n, eps, n_sums);
     write_partial(&n);
     TK_TRY(tk_library_close(&k));
-    partials p = {.scratch = scratch, .columns = s->x.columns};
-    tk_sums_term term = {bind_partials, put_partial, &p, s->x.columns % 4 ? 1 : 4};
-    return tk_sums_add(call, plan, &term, lines, s->x.columns, DWEIGHT);
+    return tk_sums_add_lines(call, plan, scratch, lines, s->x.columns, DWEIGHT);
 }
 
 /* ---- dweight ---- */
@@ -320,7 +299,8 @@ tk_status tk_library_make_rms_norm_backward(const tk_library_call *call, tk_libr
 void tk_library_choose_rms_norm_backward(const tk_library_tensor *tensors,
                                          tk_library_schedule *out) {
     int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1;
-    tk_sums_choose(columns ? tk_library_size(tensors) / columns : 0, columns, out);
+    tk_sums_choose(columns ? tk_library_size(tensors) / columns : 0, columns,
+                   tk_kscalar_bytes(tensors->element), out);
     tk_rows_choose(tensors, 4, tk_library_is_missing(&tensors[4]) ? 2 : 4, out);
     if (out->held && out->chunks > 264) out->chunks = 264;
 }

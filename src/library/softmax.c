@@ -27,7 +27,23 @@ static tk_val base_of(tk_b *b, tk_val most) {
     return tk_k_select(b, nothing, tk_k_f32(b, 0), most);
 }
 
-static tk_val exp_of(tk_b *b, tk_val x, tk_val base) { return tk_k_exp(b, tk_k_sub(b, x, base)); }
+/* e^(x - base), which is at most 1: the expansion of exp without its ends. What is below 2^-126 is
+ * 0, as on the CPU; NaN stays. */
+static tk_val exp_of(tk_b *b, tk_val x, tk_val base) {
+    static const double q[] = {0.5, 0x1.5554d8p-3, 0x1.555516p-5, 0x1.12106cp-7, 0x1.6d1606p-10};
+    tk_val rounder = tk_k_f32(b, 0x1.8p23), d = tk_k_sub(b, x, base);
+    tk_val shifted = tk_k_fma(b, d, tk_k_f32(b, 0x1.715476p0), rounder);
+    tk_val n = tk_k_sub(b, shifted, rounder);
+    tk_val r = tk_k_fma(b, n, tk_k_f32(b, -0x1.62e43p-1), d);
+    r = tk_k_fma(b, n, tk_k_f32(b, 0x1.05c61p-29), r);
+    tk_val sum = tk_k_f32(b, q[4]);
+    for (int i = 3; i >= 0; i--) sum = tk_k_fma(b, sum, r, tk_k_f32(b, q[i]));
+    sum = tk_k_add(b, tk_k_fma(b, tk_k_mul(b, r, r), sum, r), tk_k_f32(b, 1));
+    tk_val bits = tk_k_shl(b, tk_k_as(b, shifted, TK_K_I32), tk_k_i32(b, 23));
+    tk_val power = tk_k_as(b, tk_k_add(b, bits, tk_k_i32(b, 0x3f800000)), TK_K_F32);
+    tk_val tiny = tk_k_fcmp(b, "lt", d, tk_k_f32(b, -87));
+    return tk_k_select(b, tiny, tk_k_f32(b, 0), tk_k_mul(b, sum, power));
+}
 
 /* ---- held ---- */
 
@@ -97,7 +113,7 @@ static void write(void *arg, const tk_rows *r, int number, tk_val at, tk_val con
         tk_rows_load(r, s->x, at, condition, e);
         for (int i = 0; i < r->lanes; i++) e[i] = exp_of(r->b, e[i], s->base);
     }
-    for (int i = 0; i < r->lanes; i++) y[i] = tk_k_div(r->b, e[i], s->scale);
+    for (int i = 0; i < r->lanes; i++) y[i] = tk_k_mul(r->b, e[i], s->scale);
     tk_rows_store(r, s->y, at, condition, y);
 }
 
@@ -123,7 +139,7 @@ tk_status tk_library_make_softmax(const tk_library_call *call, tk_library_plan *
     s.y = tk_rows_pointer(&s.r, of_y, y_pitch);
     tk_val most = minus_infinity(k.b), sum = tk_k_f32(k.b, 0);
     (s.r.held ? reduce_held : reduce_online)(&s, &most, &sum);
-    s.scale = sum;
+    s.scale = tk_k_rcp(k.b, sum);
     tk_rows_each(&s.r, 0, NULL, write, &s);
     return tk_library_close(&k);
 }

@@ -14,11 +14,15 @@ typedef struct tk_sums_term {
 } tk_sums_term;
 
 /* Adds the launches that put the sums of `rows` x `columns` terms into tensor `target`: one when a
- * chunk is all rows, else one into scratch memory and one that sums the chunks in their order. */
+ * chunk is all rows, else one into scratch memory and those that sum the chunks in their order. */
 tk_status tk_sums_add(const tk_library_call *call, tk_library_plan *plan, const tk_sums_term *term,
                       int64_t rows, int64_t columns, size_t target);
 
-/* Threads and chunks that fill a device. */
-void tk_sums_choose(int64_t rows, int64_t columns, tk_library_schedule *out);
+/* The launches that sum `lines` rows of f32 in scratch memory. */
+tk_status tk_sums_add_lines(const tk_library_call *call, tk_library_plan *plan, size_t scratch,
+                            int64_t lines, int64_t columns, size_t target);
+
+/* Threads and chunks that fill a device, for elements of so many bytes. */
+void tk_sums_choose(int64_t rows, int64_t columns, int64_t bytes, tk_library_schedule *out);
 
 #endif
