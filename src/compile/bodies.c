@@ -10,6 +10,7 @@
 #include "compile/elementwise.h"
 #include "compile/launch.h"
 #include "compile/plans.h"
+#include "compile/reduce.h"
 #include "runtime/device.h"
 
 /* ---- copies ---- */
@@ -122,7 +123,10 @@ tk_status tk_body_set_on_device(const tk_body_call *call) {
 /* ---- what is refused ---- */
 
 tk_status tk_check_on_device(tk_op op, size_t n_inputs, tk_node *const *inputs, const void *attrs) {
-    if (tk_op_of(op)->lower != TK_LOWER_EWISE) return TK_OK;
+    tk_lower lower = tk_op_of(op)->lower;
+    if (lower == TK_LOWER_REDUCE || lower == TK_LOWER_MATMUL)
+        return tk_reduce_check(op, (tk_dtype)inputs[0]->dtype);
+    if (lower != TK_LOWER_EWISE) return TK_OK;
     tk_dtype in = (tk_dtype)inputs[n_inputs - 1]->dtype, out = in;
     if (op == TK_OP_astype) out = (tk_dtype)((const tk_attrs_dtype *)attrs)->dtype;
     return tk_elementwise_check(op, in, out);
@@ -150,7 +154,12 @@ static const char *cuda_variant(void) { return "kernels, assembled"; }
         EWISE(ceil), EWISE(floor), EWISE(trunc), EWISE(rint), EWISE(maximum), EWISE(minimum),      \
         EWISE(equal), EWISE(not_equal), EWISE(less), EWISE(less_equal), EWISE(greater),            \
         EWISE(greater_equal), EWISE(logical_not), EWISE(logical_and), EWISE(logical_or),           \
-        EWISE(bitwise_and), EWISE(bitwise_or), EWISE(bitwise_xor), EWISE(where),                   \
+        EWISE(bitwise_and), EWISE(bitwise_or), EWISE(bitwise_xor), EWISE(where), EWISE(exp),       \
+        EWISE(log), EWISE(log2), EWISE(sin), EWISE(cos), EWISE(tanh), EWISE(erf),                  \
+        EWISE(sigmoid), [TK_OP_reduce_sum] = tk_body_reduce_on_device,                             \
+        [TK_OP_reduce_max] = tk_body_reduce_on_device,                                             \
+        [TK_OP_reduce_min] = tk_body_reduce_on_device,                                             \
+        [TK_OP_product] = tk_body_product_on_device,                                               \
     }
 
 const tk_executor tk_emulator_executor = {.name = "emulator",

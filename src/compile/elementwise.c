@@ -11,8 +11,9 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
-#include "compile/plans.h"
+#include "compile/kernel_text.h"
 #include "compile/run.h"
+#include "tiki/passes.h"
 
 /* ---- what an op is in a kernel ---- */
 
@@ -69,9 +70,38 @@ static const formula formulas[TK_OP_COUNT] = {
                            "%r = xor $0, $1 : i1"},
     [TK_OP_where] = {"%r = select $0, $1, $2 : $t", "%r = select $0, $1, $2 : $t",
                      "%r = select $0, $1, $2 : $t", "%r = select $0, $1, $2 : i1"},
-    /* between dtypes: see convert_text */
+    [TK_OP_exp] = {"%r = exp $0 : $t", NULL, NULL, NULL},
+    [TK_OP_log] = {"%r = log $0 : $t", NULL, NULL, NULL},
+    [TK_OP_log2] = {"%r = log2 $0 : $t", NULL, NULL, NULL},
+    [TK_OP_sin] = {"%r = sin $0 : $t", NULL, NULL, NULL},
+    [TK_OP_cos] = {"%r = cos $0 : $t", NULL, NULL, NULL},
+    [TK_OP_tanh] = {"%r = tanh $0 : $t", NULL, NULL, NULL},
+    [TK_OP_erf] = {"%r = erf $0 : $t", NULL, NULL, NULL},
+    [TK_OP_sigmoid] = {"%m = neg $0 : $t\n    %e = exp %m : $t\n    %d = add %e, $t(1.0) : $t\n"
+                       "    %r = rcp %d : $t",
+                       NULL, NULL, NULL},
+    /* between dtypes: see put_conversion */
     [TK_OP_astype] = {"", "", "", ""},
 };
+
+/* Has no f64 form in kernels. */
+static bool is_narrow(tk_op op) {
+    switch (op) {
+    case TK_OP_maximum:
+    case TK_OP_minimum:
+    case TK_OP_exp:
+    case TK_OP_log:
+    case TK_OP_log2:
+    case TK_OP_sin:
+    case TK_OP_cos:
+    case TK_OP_tanh:
+    case TK_OP_erf:
+    case TK_OP_sigmoid:
+        return true;
+    default:
+        return false;
+    }
+}
 
 static const char *formula_of(tk_op op, tk_dtype dtype) {
     const formula *f = &formulas[op];
@@ -83,8 +113,7 @@ static const char *formula_of(tk_op op, tk_dtype dtype) {
     case TK_KIND_UNSIGNED:
         return f->of_unsigned;
     case TK_KIND_FLOAT:
-        return dtype == TK_FLOAT64 && (op == TK_OP_maximum || op == TK_OP_minimum) ? NULL
-                                                                                   : f->of_float;
+        return dtype == TK_FLOAT64 && is_narrow(op) ? NULL : f->of_float;
     default:
         return NULL;
     }
@@ -150,29 +179,11 @@ typedef struct signature {
     tk_dtype in[TK_ELEMENTWISE_INPUTS], out;
 } signature;
 
-/* In memory, and what is computed with: truth values are bytes there and i1 here, small integers
- * i32, halves f32. */
-static const char *memory_type(tk_dtype dtype) {
-    return tk_kscalar_text(tk_kernel_scalar_of(dtype));
-}
-
-static bool is_half(tk_dtype dtype) { return dtype == TK_FLOAT16 || dtype == TK_BFLOAT16; }
-
-static const char *value_type(tk_dtype dtype) {
-    if (dtype == TK_BOOL) return "i1";
-    if (tk_dtype_is_integer(dtype)) return tk_dtype_size(dtype) == 8 ? "i64" : "i32";
-    return dtype == TK_FLOAT64 ? "f64" : "f32";
-}
-
-static bool is_small(tk_dtype dtype) {
-    return tk_dtype_is_integer(dtype) && tk_dtype_size(dtype) < 4;
-}
-
 static void put_params(const signature *s, tk_strbuf *out) {
     for (int v = 0; v < s->n_inputs; v++)
         tk_strbuf_printf(out, "  %%x%d: ptr<%s, global> read align %zu,\n", v,
-                         memory_type(s->in[v]), tk_dtype_size(s->in[v]));
-    tk_strbuf_printf(out, "  %%y: ptr<%s, global> write align %zu,\n", memory_type(s->out),
+                         tk_text_memory(s->in[v]), tk_dtype_size(s->in[v]));
+    tk_strbuf_printf(out, "  %%y: ptr<%s, global> write align %zu,\n", tk_text_memory(s->out),
                      tk_dtype_size(s->out));
     tk_strbuf_printf(out, "  %%n: i64");
     for (int i = 1; i < s->rank; i++)
@@ -231,37 +242,38 @@ static void put_pointer(const signature *s, int v, tk_strbuf *out) {
     char base[16];
     snprintf(base, sizeof base, output ? "%%y" : "%%x%d", v);
     tk_strbuf_printf(out, "    %%p%d = offset %s, %%o%d_%d : ptr<%s, global>\n", v, base, v,
-                     s->rank - 1, memory_type(output ? s->out : s->in[v]));
+                     s->rank - 1, tk_text_memory(output ? s->out : s->in[v]));
 }
 
 /* %aV is the value of input V, as it is computed with. */
 static void put_load(tk_dtype dtype, int v, tk_strbuf *out) {
-    const char *type = value_type(dtype);
-    const char *loaded = dtype == TK_BOOL || is_half(dtype) || is_small(dtype) ? "l" : "a";
-    tk_strbuf_printf(out, "    %%%s%d = load %%p%d : %s\n", loaded, v, v, memory_type(dtype));
+    const char *type = tk_text_value(dtype);
+    const char *loaded =
+        dtype == TK_BOOL || tk_text_is_half(dtype) || tk_text_is_small(dtype) ? "l" : "a";
+    tk_strbuf_printf(out, "    %%%s%d = load %%p%d : %s\n", loaded, v, v, tk_text_memory(dtype));
     if (dtype == TK_BOOL)
         tk_strbuf_printf(out,
                          "    %%w%d = extend_unsigned %%l%d : i32\n"
                          "    %%a%d = icmp.ne %%w%d, i32(0) : i1\n",
                          v, v, v, v);
-    else if (is_half(dtype))
+    else if (tk_text_is_half(dtype))
         tk_strbuf_printf(out, "    %%a%d = convert %%l%d : f32\n", v, v);
-    else if (is_small(dtype))
+    else if (tk_text_is_small(dtype))
         tk_strbuf_printf(out, "    %%a%d = extend_%s %%l%d : %s\n", v,
                          tk_dtype_kind(dtype) == TK_KIND_SIGNED ? "signed" : "unsigned", v, type);
 }
 
 /* Stores %r, which is of the value type of `dtype`. */
 static void put_store(tk_dtype dtype, int v, tk_strbuf *out) {
-    const char *memory = memory_type(dtype);
+    const char *memory = tk_text_memory(dtype);
     const char *stored = "r";
     if (dtype == TK_BOOL) {
         tk_strbuf_printf(out, "    %%wide = extend_unsigned %%r : i32\n");
         tk_strbuf_printf(out, "    %%stored = truncate %%wide : i8\n");
         stored = "stored";
-    } else if (is_half(dtype) || is_small(dtype)) {
+    } else if (tk_text_is_half(dtype) || tk_text_is_small(dtype)) {
         tk_strbuf_printf(out, "    %%stored = %s %%r : %s\n",
-                         is_half(dtype) ? "convert" : "truncate", memory);
+                         tk_text_is_half(dtype) ? "convert" : "truncate", memory);
         stored = "stored";
     }
     tk_strbuf_printf(out, "    store %%p%d, %%%s\n  }\n}\n", v, stored);
@@ -284,10 +296,10 @@ static void put_formula(const char *text, const char *type, tk_strbuf *out) {
 static void put_to_whole(tk_dtype to, tk_strbuf *out) {
     bool is_signed = tk_dtype_kind(to) == TK_KIND_SIGNED;
     int bits = 8 * (int)tk_dtype_size(to);
-    const char *type = value_type(to);
-    tk_strbuf_printf(out, "    %%%s = %s_from_float %%a0 : %s\n", is_small(to) ? "whole" : "r",
-                     is_signed ? "signed" : "unsigned", type);
-    if (!is_small(to)) return;
+    const char *type = tk_text_value(to);
+    tk_strbuf_printf(out, "    %%%s = %s_from_float %%a0 : %s\n",
+                     tk_text_is_small(to) ? "whole" : "r", is_signed ? "signed" : "unsigned", type);
+    if (!tk_text_is_small(to)) return;
     if (is_signed)
         tk_strbuf_printf(out,
                          "    %%below = smin %%whole, i32(%d) : i32\n"
@@ -299,7 +311,7 @@ static void put_to_whole(tk_dtype to, tk_strbuf *out) {
 
 /* %r from %a0 of another dtype. */
 static void put_conversion(tk_dtype from, tk_dtype to, tk_strbuf *out) {
-    const char *a = value_type(from), *b = value_type(to);
+    const char *a = tk_text_value(from), *b = tk_text_value(to);
     bool whole = tk_dtype_is_integer(from), to_whole = tk_dtype_is_integer(to);
     const char *sign = tk_dtype_kind(from) == TK_KIND_SIGNED ? "signed" : "unsigned";
     bool wide = tk_dtype_size(from) == 8, to_wide = tk_dtype_size(to) == 8;
@@ -346,7 +358,7 @@ static void put_kernel(const signature *s, tk_strbuf *out) {
     if (s->op == TK_OP_astype)
         put_conversion(s->in[0], s->out, out);
     else
-        put_formula(formula_of(s->op, computed), value_type(computed), out);
+        put_formula(formula_of(s->op, computed), tk_text_value(computed), out);
     put_store(s->out, s->n_inputs, out);
 }
 
@@ -363,9 +375,12 @@ static TK_VEC(made) kernels;
 static tk_status make_kernel(const signature *key, tk_kernel **out) {
     tk_strbuf text = {0};
     put_kernel(key, &text);
+    tk_kernel *raw = NULL;
     tk_status status = text.failed ? tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel")
-                                   : tk_kernel_parse(text.text, "elementwise", out);
+                                   : tk_kernel_parse(text.text, "elementwise", &raw);
     tk_strbuf_deinit(&text);
+    if (status == TK_OK) status = tk_kernel_pass(raw, TK_KPASS_expand, out);
+    tk_kernel_release(raw);
     return status;
 }
 

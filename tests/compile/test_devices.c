@@ -164,6 +164,101 @@ static void test_elementwise(void **state) {
                      tk_multiply(x, tk_scalar(ctx, 0.5)));
 }
 
+static void assert_near(tk_array got, tk_array expected, float bound) {
+    int64_t size = tk_array_size(expected);
+    float *a = calloc((size_t)size + 1, sizeof *a), *b = calloc((size_t)size + 1, sizeof *b);
+    assert_ok(tk_array_status(got));
+    assert_int_equal(tk_array_dtype(got), tk_array_dtype(expected));
+    assert_int_equal(tk_array_size(got), size);
+    assert_ok(tk_copy_out(tk_astype(back(got), TK_FLOAT32), a, (size_t)size * sizeof *a));
+    assert_ok(tk_copy_out(tk_astype(expected, TK_FLOAT32), b, (size_t)size * sizeof *b));
+    for (int64_t i = 0; i < size; i++)
+        if (!(fabsf(a[i] - b[i]) <= bound * (1 + fabsf(b[i]))))
+            fail_msg("element %lld is %g, expected %g", (long long)i, (double)a[i], (double)b[i]);
+    free(a);
+    free(b);
+}
+
+static void test_transcendental(void **state) {
+    (void)state;
+    static const unary unaries[] = {tk_exp, tk_log,  tk_log2, tk_sin,
+                                    tk_cos, tk_tanh, tk_erf,  tk_sigmoid};
+    tk_array x = tk_add(tk_abs(numbers(TK_SHAPE(100), TK_FLOAT32)), tk_scalar(ctx, 0.01));
+    for (size_t k = 0; k < sizeof unaries / sizeof *unaries; k++) {
+        assert_near(unaries[k](there(x)), unaries[k](x), 1e-6f);
+        tk_array half = tk_astype(x, TK_FLOAT16);
+        assert_near(unaries[k](there(half)), unaries[k](half), 2e-3f);
+    }
+    assert_int_equal(tk_array_status(tk_exp(there(tk_astype(x, TK_FLOAT64)))), TK_UNSUPPORTED);
+}
+
+static void test_reductions(void **state) {
+    (void)state;
+    static const tk_dtype dtypes[] = {TK_BOOL,  TK_INT8,   TK_UINT16,  TK_INT32,   TK_UINT32,
+                                      TK_INT64, TK_UINT64, TK_FLOAT16, TK_FLOAT32, TK_BFLOAT16};
+    const tk_axes axes[] = {TK_ALL_AXES, TK_AXES(0), TK_AXES(-1), TK_AXES(0, 2), TK_AXES(1)};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        tk_array a = tk_astype(
+            tk_random_randint(ctx, 0, 3, TK_SHAPE(5, 3, 40), TK_INT32, TK_NO_ARRAY), dtypes[d]);
+        tk_array far = there(a);
+        for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+            assert_same_bits(tk_sum(far, axes[i], TK_DROPDIMS), tk_sum(a, axes[i], TK_DROPDIMS));
+            assert_same_bits(tk_max(far, axes[i], TK_KEEPDIMS), tk_max(a, axes[i], TK_KEEPDIMS));
+            assert_same_bits(tk_min(far, axes[i], TK_KEEPDIMS), tk_min(a, axes[i], TK_KEEPDIMS));
+        }
+    }
+    tk_array x = numbers(TK_SHAPE(4, 700), TK_FLOAT32), turned = tk_transpose(x, TK_ALL_AXES);
+    assert_near(tk_sum(there(x), TK_AXES(1), TK_DROPDIMS), tk_sum(x, TK_AXES(1), TK_DROPDIMS),
+                1e-4f);
+    assert_near(tk_sum(tk_transpose(there(x), TK_ALL_AXES), TK_AXES(0), TK_DROPDIMS),
+                tk_sum(turned, TK_AXES(0), TK_DROPDIMS), 1e-4f);
+    assert_near(tk_mean(there(x), TK_ALL_AXES, TK_DROPDIMS), tk_mean(x, TK_ALL_AXES, TK_DROPDIMS),
+                1e-4f);
+    assert_same_bits(
+        tk_sum(there(tk_zeros(ctx, TK_SHAPE(3, 0), TK_FLOAT32)), TK_AXES(1), TK_DROPDIMS),
+        tk_zeros(ctx, TK_SHAPE(3), TK_FLOAT32));
+}
+
+static void test_products(void **state) {
+    (void)state;
+    static const tk_dtype dtypes[] = {TK_FLOAT32, TK_FLOAT16, TK_INT32};
+    for (int d = 0; d < 3; d++) {
+        tk_array a = tk_astype(
+            tk_random_randint(ctx, -3, 4, TK_SHAPE(2, 7, 30), TK_INT32, TK_NO_ARRAY), dtypes[d]);
+        tk_array b = tk_astype(
+            tk_random_randint(ctx, -3, 4, TK_SHAPE(2, 30, 9), TK_INT32, TK_NO_ARRAY), dtypes[d]);
+        assert_same_bits(tk_matmul(there(a), there(b)), tk_matmul(a, b));
+        tk_array first = tk_slice(a, TK_AXES(0, 0, 0), TK_AXES(1, 7, 30), TK_ALL_AXES);
+        tk_array matrix = tk_reshape(first, TK_SHAPE(7, 30));
+        assert_same_bits(tk_matmul(there(matrix), tk_transpose(there(matrix), TK_ALL_AXES)),
+                         tk_matmul(matrix, tk_transpose(matrix, TK_ALL_AXES)));
+    }
+}
+
+/* A model of plain ops trains on a device too. */
+static tk_status plain_loss(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
+    (void)self, (void)n_args;
+    tk_array h = tk_tanh(tk_matmul(args[0], args[1]));
+    return tk_arrays_push(results,
+                          tk_mean(tk_square(tk_matmul(h, args[1])), TK_ALL_AXES, TK_DROPDIMS));
+}
+
+static void test_gradients_of_plain_ops(void **state) {
+    (void)state;
+    static const int argnums[] = {0, 1};
+    tk_array here[] = {numbers(TK_SHAPE(4, 5), TK_FLOAT32), numbers(TK_SHAPE(5, 5), TK_FLOAT32)};
+    tk_array far[] = {there(here[0]), there(here[1])};
+    tk_arrays got = {0}, expected = {0};
+    assert_ok(tk_grad(ctx, plain_loss, NULL, far, 2, argnums, 2, &got));
+    assert_ok(tk_grad(ctx, plain_loss, NULL, here, 2, argnums, 2, &expected));
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(tk_device_name(tk_array_device(got.items[i])), "emulator:0");
+        assert_near(got.items[i], expected.items[i], 1e-4f);
+    }
+    tk_arrays_clear(&got);
+    tk_arrays_clear(&expected);
+}
+
 static void test_boxes(void **state) {
     (void)state;
     tk_array a = numbers(TK_SHAPE(4, 6), TK_FLOAT32), b = numbers(TK_SHAPE(2, 3), TK_FLOAT32);
@@ -258,6 +353,10 @@ int main(void) {
         TEST(test_there_and_back),
         TEST(test_memory_is_counted),
         TEST(test_views_and_copies),
+        TEST(test_transcendental),
+        TEST(test_reductions),
+        TEST(test_products),
+        TEST(test_gradients_of_plain_ops),
         TEST(test_casts),
         TEST(test_elementwise),
         TEST(test_boxes),
