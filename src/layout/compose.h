@@ -39,16 +39,17 @@ static inline tk_status tk_pieces_put(tk_pieces *pieces, tk_term shape, tk_term 
  * certainly continues it. Between coalesced static digits it never does. */
 static inline tk_status tk_pieces_merge(tk_pieces *pieces, int first, tk_term shape,
                                         tk_term stride) {
+    if (pieces->total == first) return tk_pieces_put(pieces, shape, stride);
     tk_leaf *last = &pieces->leaf[pieces->total - 1];
     int64_t next, extent;
-    if (pieces->total > first && last->stride.basis == stride.basis &&
-        (last->shape.kind | last->stride.kind | shape.kind | stride.kind) == TK_TERM_STATIC &&
-        !tk_mul_overflow_i64(last->shape.value, last->stride.value, &next) &&
-        next == stride.value && !tk_mul_overflow_i64(last->shape.value, shape.value, &extent)) {
-        last->shape.value = extent;
-        return TK_OK;
-    }
-    return tk_pieces_put(pieces, shape, stride);
+    bool known =
+        (last->shape.kind | last->stride.kind | shape.kind | stride.kind) == TK_TERM_STATIC;
+    if (!known || last->stride.basis != stride.basis ||
+        tk_mul_overflow_i64(last->shape.value, last->stride.value, &next) || next != stride.value ||
+        tk_mul_overflow_i64(last->shape.value, shape.value, &extent))
+        return tk_pieces_put(pieces, shape, stride);
+    last->shape.value = extent;
+    return TK_OK;
 }
 
 /* The composition where the last leaf n:s of B is known to cover the rest of A: n*s = size(A). Says
