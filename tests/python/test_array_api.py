@@ -90,6 +90,8 @@ def test_what_the_namespace_says_about_itself():
     assert set(other.dtypes()) - set(info.dtypes()) == MISSING
     for kind in ("bool", "signed integer", "integral", "real floating", "complex floating", ("bool", "numeric")):
         assert set(other.dtypes(kind=kind)) - set(info.dtypes(kind=kind)) <= MISSING
+    for device in info.devices():
+        assert xp.ones((2,), device=device).device == device
     assert info.default_dtypes()["indexing"] == tk.int64
 
 
@@ -197,6 +199,7 @@ def test_isin():  # of the version after
 def test_wrong_arguments():
     for call in (
         lambda: xp.zeros(2, device="gpu"),
+        lambda: xp.astype(tk.ones(2), tk.int8, device="moon"),
         lambda: xp.cumulative_sum(tk.ones((2, 2))),
         lambda: xp.nonzero(tk.array(1)),
         lambda: xp.asarray([1.0], copy=False),

@@ -26,6 +26,18 @@ class Wheel(unittest.TestCase):
         for name in ("py.typed", "_core.pyi", "_core.abi3.so"):
             self.assertTrue(os.path.exists(os.path.join(folder, name)), name)
 
+    def test_every_module_is_there(self):
+        import importlib
+        import pkgutil
+
+        import tiki
+
+        names = [module.name for module in pkgutil.walk_packages(tiki.__path__, "tiki.")]
+        for name in names:
+            importlib.import_module(name)
+        for name in ("nn", "optimizers", "lm", "logging", "array_api.linalg", "layout", "kernels.cute.lib"):
+            self.assertIn(f"tiki.{name}", names)
+
     def test_computing_and_files(self):
         import tempfile
 

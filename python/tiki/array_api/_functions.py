@@ -10,10 +10,9 @@ Shape = int | tuple[int, ...]
 Number = bool | int | float | complex
 
 
-def check_device(device: Any) -> None:
-    """Arrays are made on the CPU."""
-    if device is not None and device != tk.cpu:
-        raise ValueError(f"the device is {device}, expected None or {tk.default_device()}")
+def placed(x: array, device: Any) -> array:
+    """The array on a device; None leaves it where it is."""
+    return x if device is None else x.to_device(device)
 
 
 # ---- creation ----
@@ -29,14 +28,12 @@ def arange(
     device: Any = None,
 ) -> array:
     """Numbers from start up to, without, stop."""
-    check_device(device)
-    return tk.arange(start, stop, step, dtype) if stop is not None else tk.arange(0, start, step, dtype)
+    return placed(tk.arange(start, stop, step, dtype) if stop is not None else tk.arange(0, start, step, dtype), device)
 
 
 def asarray(obj: Any, /, *, dtype: Dtype | None = None, device: Any = None, copy: bool | None = None) -> array:
     """An array from anything that can become one."""
-    check_device(device)
-    return tk.asarray(obj, dtype, copy=copy)
+    return placed(tk.asarray(obj, dtype, copy=copy), device)
 
 
 def empty(shape: Shape, *, dtype: Dtype | None = None, device: Any = None) -> array:
@@ -53,20 +50,17 @@ def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Dtype | None = None, device: Any = None
 ) -> array:
     """Ones on diagonal k."""
-    check_device(device)
-    return tk.eye(n_rows, n_cols, k, dtype)
+    return placed(tk.eye(n_rows, n_cols, k, dtype), device)
 
 
 def full(shape: Shape, fill_value: Number, *, dtype: Dtype | None = None, device: Any = None) -> array:
     """One value everywhere."""
-    check_device(device)
-    return tk.full(shape, fill_value, dtype)
+    return placed(tk.full(shape, fill_value, dtype), device)
 
 
 def full_like(x: array, /, fill_value: Number, *, dtype: Dtype | None = None, device: Any = None) -> array:
     """One value everywhere, in the shape of x."""
-    check_device(device)
-    return tk.full_like(x, fill_value, dtype)
+    return placed(tk.full_like(x, fill_value, dtype), device)
 
 
 def linspace(
@@ -80,38 +74,32 @@ def linspace(
     endpoint: bool = True,
 ) -> array:
     """Numbers at equal distances."""
-    check_device(device)
-    return tk.linspace(start, stop, num, endpoint, dtype)
+    return placed(tk.linspace(start, stop, num, endpoint, dtype), device)
 
 
 def ones(shape: Shape, *, dtype: Dtype | None = None, device: Any = None) -> array:
     """Ones."""
-    check_device(device)
-    return tk.ones(shape, dtype)
+    return placed(tk.ones(shape, dtype), device)
 
 
 def ones_like(x: array, /, *, dtype: Dtype | None = None, device: Any = None) -> array:
     """Ones in the shape of x."""
-    check_device(device)
-    return tk.ones_like(x, dtype)
+    return placed(tk.ones_like(x, dtype), device)
 
 
 def zeros(shape: Shape, *, dtype: Dtype | None = None, device: Any = None) -> array:
     """Zeros."""
-    check_device(device)
-    return tk.zeros(shape, dtype)
+    return placed(tk.zeros(shape, dtype), device)
 
 
 def zeros_like(x: array, /, *, dtype: Dtype | None = None, device: Any = None) -> array:
     """Zeros in the shape of x."""
-    check_device(device)
-    return tk.zeros_like(x, dtype)
+    return placed(tk.zeros_like(x, dtype), device)
 
 
 def astype(x: array, dtype: Dtype, /, *, copy: bool = True, device: Any = None) -> array:
     """x in another dtype. Arrays are values, so none needs a copy of its own."""
-    check_device(device)
-    return x if x.dtype == dtype else x.astype(dtype)
+    return placed(x if x.dtype == dtype else x.astype(dtype), device)
 
 
 def reshape(x: array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> array:

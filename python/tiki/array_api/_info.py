@@ -35,7 +35,8 @@ class Info:
 
     def devices(self) -> list[tk.Device]:
         """All devices."""
-        return [tk.default_device()]
+        kinds = [kind for kind in tk.DeviceType if tk.is_available(kind)]
+        return [tk.Device(kind, index) for kind in kinds for index in range(tk.device_count(kind))]
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, Dtype]:
         """Dtypes by name; there is no complex128."""
