@@ -20,7 +20,7 @@ NAMES = LIST.read_text().split()
 TABLES = (name_cases.CORE, name_cases.RANDOM, name_cases.LINALG, name_cases.ARRAY, name_cases_nn.LAYERS,
           name_cases_nn.OPTIMIZERS, name_cases_nn.TREES)  # fmt: skip
 
-# The share of names that must be there, in percent; it may only rise.
+# The share of names that must be there, in percent.
 FLOOR = {"core": 100, "nn": 100, "optimizers": 100, "all": 100}
 
 
@@ -175,8 +175,6 @@ def test_names_for_other_gpus_raise(name):
 
 @pytest.mark.parametrize("name", name_cases.NEEDS_PROCESSES)
 def test_names_for_several_processes_raise(name):
-    if not hasattr(tk, "distributed"):
-        pytest.skip("there is no tiki.distributed yet")
     for package in ("tiki", "mlx"):
         with pytest.raises((ValueError, RuntimeError)):
             eval(name_cases.NEEDS_PROCESSES[name], World(package).names())
