@@ -137,6 +137,11 @@ static const sample samples[] = {
      "%tile, "
      "i32(0), i32(0)\nbulk_commit\nbulk_wait"},
     {"sm_90", "grid_wait\nbarrier\ngrid_launch"},
+    {"sm_90", "%a = special.cluster_size : i32"},
+    {"sm_90", "%a = load.acquire.cluster %w : i32"},
+    {"sm_90", "%f = pointer_cast %tile : ptr<f32, cluster>\nstore %f, f32(1)"},
+    {"sm_90",
+     "%f = pointer_cast %tile : ptr<f32, cluster>\n%a = atomic.add.relaxed.block %f, f32(1) : f32"},
     {"sm_90a", "registers_shrink [registers = 40]\nregisters_grow [registers = 232]"},
     {"sm_90a",
      "%ms = shared [align = 128] : shared<i8, \"128:1\">\n%mp = address %ms : ptr<i8, "

@@ -87,7 +87,8 @@ static const char *check_update(tk_ptx *x, const tk_kop *op) {
     if (!text) tk_ptx_fail(x, op, "of %s", tk_kscalar_text((tk_kscalar)type.scalar));
     if (space != TK_KS_GLOBAL && space != TK_KS_SHARED && space != TK_KS_CLUSTER)
         tk_ptx_fail(x, op, "in %s memory", tk_kspace_text((tk_kspace)space));
-    if (type.scalar == TK_K_BF16) tk_ptx_need_sm90(x, op);
+    if (type.scalar == TK_K_BF16 || space == TK_KS_CLUSTER || !strcmp(tk_ptx_scope(op), ".cluster"))
+        tk_ptx_need_sm90(x, op);
     return text ? text : "";
 }
 

@@ -9,8 +9,7 @@
 static bool has(const tk_kop *op, int index) { return op->operands[index] != NULL; }
 
 void tk_ptx_put_modifiers(const tk_kop *op, int policy, tk_strbuf *out) {
-    static const char *const spaces[] = {".global", ".const", ".shared", ".shared::cluster",
-                                         ""};
+    static const char *const spaces[] = {".global", ".const", ".shared", ".shared::cluster", ""};
     static const char *const orders[] = {"", ".relaxed", ".acquire", ".release", ""};
     static const char *const caches[] = {"", ".cg", ".cs", ".lu", ".cv", ".wb", ".wt", ".nc"};
     static const char *const evicts[] = {"", ".L1::evict_first", ".L1::evict_last",
@@ -20,6 +19,12 @@ void tk_ptx_put_modifiers(const tk_kop *op, int policy, tk_strbuf *out) {
                      spaces[op->operands[0]->type.space], caches[tk_kop_attr(op, TK_KA_cache)],
                      evicts[tk_kop_attr(op, TK_KA_evict)], tk_ptx_hint(op, policy),
                      fetches[tk_kop_attr(op, TK_KA_prefetch)]);
+}
+
+static void need_clusters(tk_ptx *x, const tk_kop *op) {
+    enum { CLUSTER = 2 };
+    if (op->operands[0]->type.space == TK_KS_CLUSTER || tk_kop_attr(op, TK_KA_scope) == CLUSTER)
+        tk_ptx_need_sm90(x, op);
 }
 
 /* The elements of an access: registers that PTX moves, and how many elements of the value each
@@ -111,6 +116,7 @@ void tk_ptx_put_load(tk_ptx *x, const tk_kop *op) {
     pieces p = pieces_of(x, op->results[0]);
     tk_strbuf modifiers = {0}, list = {0};
     if (has(op, CONDITION)) put_other(x, op, &p);
+    need_clusters(x, op);
     tk_ptx_put_modifiers(op, POLICY, &modifiers);
     put_list(&p, &list);
     tk_ptx_line(x, "%sld%s%s.b%d %s, [%s]%s", tk_ptx_guard(x, op, CONDITION).text, modifiers.text,
@@ -126,6 +132,7 @@ void tk_ptx_put_store(tk_ptx *x, const tk_kop *op) {
     pieces p = pieces_of(x, op->operands[1]);
     tk_strbuf modifiers = {0}, list = {0};
     pack(x, op->operands[1], &p, false);
+    need_clusters(x, op);
     tk_ptx_put_modifiers(op, POLICY, &modifiers);
     put_list(&p, &list);
     tk_ptx_line(x, "%sst%s%s.b%d [%s], %s%s", tk_ptx_guard(x, op, CONDITION).text, modifiers.text,

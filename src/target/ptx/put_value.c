@@ -198,8 +198,9 @@ void tk_ptx_put_special(tk_ptx *x, const tk_kop *op) {
         "nsmid",       "gridid",          "cluster_ctarank",  "cluster_nctarank",
         "lanemask_lt", "lanemask_le",     "lanemask_eq",      "lanemask_ge",
         "lanemask_gt", "total_smem_size", "dynamic_smem_size"};
-    tk_ptx_line(x, "mov.u32 %s, %%%s", tk_ptx_result(x, op, 0).text,
-                names[tk_kop_attr(op, TK_KA_special)]);
+    const char *name = names[tk_kop_attr(op, TK_KA_special)];
+    if (x->arch < 90 && !strncmp(name, "cluster", 7)) tk_ptx_fail(x, op, "before sm_90");
+    tk_ptx_line(x, "mov.u32 %s, %%%s", tk_ptx_result(x, op, 0).text, name);
 }
 
 void tk_ptx_put_clock(tk_ptx *x, const tk_kop *op) {
