@@ -102,8 +102,10 @@ tk_status tk_traced_lengths(const tk_traced *traced, const tk_array *args, int64
 /* A length that grew by as much as the number did. */
 static int find_shift(const tk_varying *v, int64_t near, int64_t far, tk_law *law) {
     int found = 0;
+    int64_t growth;
+    if (__builtin_sub_overflow(far, near, &growth)) return 0;
     for (int i = 0; i < v->count; i++) {
-        if (far - near != v->far[i] - v->near[i]) continue;
+        if (growth != v->far[i] - v->near[i]) continue;
         law->kind = TK_LAW_SHIFT;
         law->group = i;
         if (near == v->near[i]) return 1; /* the length itself */
@@ -115,9 +117,10 @@ static int find_shift(const tk_varying *v, int64_t near, int64_t far, tk_law *la
 /* The powers of the lengths whose factors make up far / near. */
 static bool find_scale(const tk_varying *v, int64_t near, int64_t far, int64_t beside,
                        tk_law *law) {
-    near += beside;
-    far += beside;
-    if (near == 0 || far % near) return false;
+    bool fits = !tk_add_overflow_i64(near, beside, &near) &&
+                !tk_add_overflow_i64(far, beside, &far) && near != 0 && far != 0 &&
+                far != INT64_MIN;
+    if (!fits || far % near) return false;
     int64_t ratio = far / near;
     *law = (tk_law){.kind = TK_LAW_SCALE, .beside = beside};
     for (int i = 0; i < v->count; i++)
@@ -517,7 +520,7 @@ tk_status tk_traced_generalise(tk_traced *near, const tk_traced *far, const tk_v
 /* number times the lengths that it is a multiple of, in proportion. */
 static tk_status scaled(const tk_law *law, const tk_varying *v, const int64_t *lengths,
                         int64_t *out) {
-    int64_t value = law->number + law->beside, before = 1;
+    int64_t value = law->number + law->beside, before = 1; /* as find_scale has added them */
     for (int i = 0; i < v->count; i++)
         for (int k = 0; k < law->twice[i]; k += 2)
             if (tk_mul_overflow_i64(value, lengths[i], &value) ||
@@ -526,14 +529,16 @@ static tk_status scaled(const tk_law *law, const tk_varying *v, const int64_t *l
     if (value % before)
         return tk_fail(TK_SHAPE_ERROR,
                        "a recorded function has a length that is no integer for these shapes");
-    *out = value / before - law->beside;
+    if (tk_add_overflow_i64(value / before, -law->beside, out))
+        return tk_fail(TK_OVERFLOW, "lengths of a recorded function do not fit 63 bits");
     return TK_OK;
 }
 
 static tk_status integer_now(const tk_law *law, const tk_varying *v, const int64_t *lengths,
                              int64_t *out) {
     if (law->kind == TK_LAW_SCALE) return scaled(law, v, lengths, out);
-    *out = law->number + (lengths[law->group] - v->near[law->group]);
+    if (tk_add_overflow_i64(law->number, lengths[law->group] - v->near[law->group], out))
+        return tk_fail(TK_OVERFLOW, "lengths of a recorded function do not fit 63 bits");
     return TK_OK;
 }
 
