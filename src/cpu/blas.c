@@ -85,8 +85,7 @@ static tk_status choose(const char *path, const char *prefix) {
 }
 
 tk_status tk_cpu_set_blas(const char *path, const char *prefix) {
-    if (!path || !prefix)
-        return tk_fail(TK_INVALID_ARGUMENT, "tk_cpu_set_blas: path and prefix must not be NULL");
+    TK_NEED(path, prefix);
     if (strlen(path) >= sizeof chosen_path || strlen(prefix) >= sizeof chosen_prefix)
         return tk_fail(
             TK_INVALID_ARGUMENT,

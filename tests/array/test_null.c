@@ -107,6 +107,8 @@ static void transforms(void **state) {
     gives_status(tk_checkpoint(P(f.context), F(sum_of_first), NULL, NULL, P(&f.x), 1, P(list)));
     gives_status(tk_custom_call(P(f.context), P(&custom), P(&f.x), 1, P(list)));
     gives_status(tk_traced_create(P(f.context), F(sum_of_first), NULL, P(&f.x), 1, P(&traced)));
+    gives_status(tk_traced_create_shapeless(P(f.context), F(sum_of_first), NULL, P(&f.x), P(&f.x),
+                                            1, P(&traced)));
     gives_status(tk_traced_call(P(traced), P(&f.x), 1, P(list)));
     gives(tk_traced_size(P(traced)), 0);
     gives_nothing(tk_traced_free(P(traced)));
@@ -202,8 +204,14 @@ static void messages_name_op_and_argument(void **state) {
     close_fixture(&f);
 }
 
+static void processor(void **state) {
+    (void)state;
+    gives_status(tk_cpu_set_blas(P("/nowhere"), P("")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processor),
         cmocka_unit_test(contexts_and_scopes),
         cmocka_unit_test(making_arrays),
         cmocka_unit_test(lists_and_values),

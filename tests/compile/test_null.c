@@ -1,6 +1,7 @@
 /* NULL where devices, launches and artifacts need something. */
 #include "support/kernel_files.h"
 #include "support/null_check.h"
+#include "tiki/bench.h"
 #include "tiki/cache.h"
 #include "tiki/kernel_op.h"
 #include "tiki/library_op.h"
@@ -73,18 +74,27 @@ static void library_ops(void **state) {
     assert_int_equal(tk_array_status(tk_kernel_transpose(TK_NO_ARRAY, NULL)), TK_INVALID_ARGUMENT);
     assert_int_equal(tk_array_status(tk_kernel_column_sum(TK_NO_ARRAY, NULL)), TK_INVALID_ARGUMENT);
     assert_int_equal(tk_array_status(tk_kernel_matmul(TK_NO_ARRAY, x, NULL)), TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_array_status(tk_kernel_hopper_matmul(TK_NO_ARRAY, x, NULL)),
+                     TK_INVALID_ARGUMENT);
     assert_int_equal(tk_array_status(tk_kernel_rms_norm(TK_NO_ARRAY, x, 1e-5, NULL)),
                      TK_INVALID_ARGUMENT);
     tk_release(x);
     tk_context_release(context);
 }
 
+static void benches(void **state) {
+    (void)state;
+    tk_bench_spec spec = {0};
+    tk_bench_result result = {0};
+    char *text;
+    gives_status(tk_bench_kernel(P(&spec), P(&result)));
+    gives_status(tk_bench_print(P(&spec), P(&result), P(&text)));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices),
-        cmocka_unit_test(launches),
-        cmocka_unit_test(artifacts),
-        cmocka_unit_test(library_ops),
+        cmocka_unit_test(benches),   cmocka_unit_test(devices),     cmocka_unit_test(launches),
+        cmocka_unit_test(artifacts), cmocka_unit_test(library_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,12 +154,16 @@ static void emulations(void **state) {
 }
 
 static void artifacts(void **state) {
+    char version[32];
     (void)state;
     gives_status(tk_kernel_build_ptx(P(kernel), NULL, P(&out_artifact)));
     gives_status(tk_ptx_check(P("ret;"), P("k")));
     gives(tk_artifact_retain(P(artifact)), NULL);
     gives_nothing(tk_artifact_release(P(artifact)));
     gives(tk_artifact_text(P(artifact)), NULL);
+    gives(tk_artifact_stage(P(artifact), TK_STAGE_PTX), NULL);
+    gives_status(tk_kernel_build_cute(P(kernel), NULL, P(&out_artifact)));
+    gives_status(tk_cute_version(P(version), sizeof version));
     gives(tk_artifact_identity(P(artifact)), NULL);
     gives(tk_artifact_binary(P(artifact), NULL), NULL);
     gives_nothing(tk_artifact_log(P(artifact)));
