@@ -301,6 +301,6 @@ void tk_library_choose_rms_norm_backward(const tk_library_tensor *tensors,
     int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1;
     tk_sums_choose(columns ? tk_library_size(tensors) / columns : 0, columns,
                    tk_kscalar_bytes(tensors->element), out);
-    tk_rows_choose(tensors, 4, tk_library_is_missing(&tensors[4]) ? 2 : 4, out);
+    tk_rows_choose(tensors, 4, tk_library_is_missing(&tensors[4]) ? 1 : 2, out);
     if (out->held && out->chunks > 264) out->chunks = 264;
 }

@@ -220,5 +220,5 @@ tk_status tk_library_make_softmax_backward(const tk_library_call *call, tk_libra
 
 void tk_library_choose_softmax_backward(const tk_library_tensor *tensors,
                                         tk_library_schedule *out) {
-    tk_rows_choose(tensors, 3, 2, out);
+    tk_rows_choose(tensors, 3, 1, out);
 }
