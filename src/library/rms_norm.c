@@ -9,7 +9,8 @@
  *
  * Shared memory: a float for each warp when a row has more than one; the barrier orders these
  * floats between the warps of a row. Bytes: x and y once (x twice when not held), weight from
- * cache. FLOPs: 4 an element. Roofline: bandwidth; share not measured yet. */
+ * cache. FLOPs: 4 an element. Roofline: bandwidth: 0.97 of the copy (H200, f16,
+ * 32768 x 4096). */
 #include "library/norm.h"
 
 typedef struct norm {

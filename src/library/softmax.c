@@ -9,7 +9,9 @@
  *
  * Shared memory: a float for each warp and reduction when a row has more than one warp; each
  * barrier orders the floats of one reduction. Bytes: x and y once (x twice when not held). FLOPs:
- * about 20 an element, of exp. Roofline: bandwidth; share not measured yet. */
+ * about 16 an element, of exp. Roofline: bandwidth. Shares of the copy (H200, bf16, 2^27
+ * elements), forward and backward: rows of 256 0.76 and 1.03, 1024 0.98 and 1.03, 4096 0.97 and
+ * 1.04, 32768 0.62 and 0.81, 131072 (not held) 0.57 and 0.60. */
 #include "library/rows.h"
 
 typedef struct soft {
