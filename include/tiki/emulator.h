@@ -3,8 +3,9 @@
  * It reports what a card would not: races, reads of memory that nobody wrote, addresses out of
  * bounds, barriers that not all reach, deadlocks, and more (TK_KFINDINGS). The memory model is that
  * of docs/kernel-ir.md: a verdict follows from what the program orders, not from the interleaving
- * that happened to run. The interleaving follows from the seed: one seed gives one result and one
- * list of findings on any number of cores. */
+ * that happened to run. The interleaving follows from the seed: one seed gives one result on any
+ * number of cores; the list of findings is the same for all seeds (a run that has some is repeated
+ * with one seed for the list), unless what the kernel does hangs on the order of its atomics. */
 #ifndef TIKI_EMULATOR_H
 #define TIKI_EMULATOR_H
 
@@ -32,7 +33,8 @@ TK_BEGIN_DECLS
     X(PROXY_FENCE, "missing proxy fence",                                                          \
       "the async proxy may not see what was written before it")                                    \
     X(IN_FLIGHT, "in flight", "memory or registers that an asynchronous operation still uses")     \
-    X(UNFINISHED, "unfinished", "a thread ends with asynchronous work that nothing waits for")     \
+    X(UNFINISHED, "unfinished",                                                                    \
+      "a block ends with copies that nothing waits for, or while another uses its memory")         \
     X(WGMMA_FENCE, "missing wgmma fence",                                                          \
       "registers were written before a wgmma without its fence")                                   \
     X(EFFECT, "undeclared effect", "a write to what the launch contract says is only read")        \

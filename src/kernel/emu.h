@@ -118,7 +118,7 @@ struct tk_emu_program {
     tk_kshared_map shared;
     uint32_t shared_unit, global_unit; /* bytes of a cell: what the smallest access touches */
     bool has_wgmma;
-    uint8_t *strength; /* by number: a tk_emu_strength */
+    uint8_t *strength; /* by number: scope and TK_EMU_STRONG_WRITE; 0: weak */
     uint32_t n_kinds;  /* of asynchronous work of a lane, itself included */
     bool strong;       /* there are ordered accesses */
     bool polls;        /* there is what a loop may wait with */
