@@ -55,11 +55,29 @@ def test_full_in_a_dtype():
         assert theirs.dtype == mx.float32
 
 
-def test_sigmoid_of_complex():
-    z = np.complex64([1 + 2j, -0.5j])
-    np.testing.assert_allclose(np.array(tk.sigmoid(tk.array(z))), 1 / (1 + np.exp(-z)), rtol=1e-6)
-    with pytest.raises(ValueError):
-        mx.sigmoid(mx.array(z))
+COMPLEX = {"sigmoid": lambda z: 1 / (1 + np.exp(-z)), "expm1": np.expm1}
+
+
+def test_functions_of_complex():
+    z = np.complex64([[1 + 2j, -0.5j]])
+    for name, function in COMPLEX.items():
+        np.testing.assert_allclose(np.array(getattr(tk, name)(tk.array(z))), function(z), rtol=2e-6)
+        with pytest.raises(ValueError):
+            getattr(mx, name)(mx.array(z))
+    whole = z @ np.float32([[1, 1], [1, -1]]) / np.sqrt(2)
+    np.testing.assert_allclose(np.array(tk.hadamard_transform(tk.array(z))), whole, rtol=1e-6)
+    np.testing.assert_allclose(np.array(mx.hadamard_transform(mx.array(z))), whole.real, rtol=1e-6)
+
+
+def test_axes_that_are_none():
+    for call in (
+        lambda m: m.concatenate([m.ones((3,))], axis=-6),
+        lambda m: m.flip(m.ones((3,)), axis=(0, 0)),
+        lambda m: m.fft.fftshift(m.ones((3,)), axes=(0, 0)),
+    ):
+        with pytest.raises(ValueError, match="axis"):
+            call(tk)
+        assert call(mx).shape == (3,)
 
 
 def refused_by_mlx(call):

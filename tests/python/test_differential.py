@@ -20,7 +20,7 @@ from op_values import EPS, Refuse, Value, agrees
 from test_names import NAMES, as_numpy, name_of
 
 # Of each function; more of them find more: TIKI_EXAMPLES=500.
-EXAMPLES = int(os.environ.get("TIKI_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("TIKI_EXAMPLES", "10"))
 # What Tiki gives where MLX refuses: rows of docs/differences.md.
 GIVES_MORE = {
     "sigmoid",  # of complex numbers
