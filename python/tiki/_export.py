@@ -88,9 +88,10 @@ def import_function(file: Any, return_metadata: bool = False) -> Any:
 
 # ---- graphs as text, taken apart ----
 
-_TYPE = re.compile(r"(\w+)\[([\d,]*)\]")
-_LINE = re.compile(r"(%\w+) = (\w+)(?:@\d+)?(?: (.*?))? : (.+)$")
-_CONSTANT = re.compile(r"(weak_)?(\w+)\((.*)\)$")
+# Compiled by the first use: importing the package stays cheap.
+_TYPE = r"(\w+)\[([\d,]*)\]"
+_LINE = r"(%\w+) = (\w+)(?:@\d+)?(?: (.*?))? : (.+)$"
+_CONSTANT = r"(weak_)?(\w+)\((.*)\)$"
 _DTYPES = {
     **{f"{letter}{bits}": name + str(bits) for letter, name in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)},
     "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "c64": "complex64", "bool": "bool_",
@@ -100,7 +101,7 @@ _DTYPES = {
 def _types(text: str) -> list[tuple[tuple[int, ...], _core.Dtype]]:
     return [
         (tuple(int(n) for n in shape.split(",") if n), getattr(_core, _DTYPES[dtype]))
-        for dtype, shape in _TYPE.findall(text)
+        for dtype, shape in re.findall(_TYPE, text)
     ]
 
 
@@ -119,8 +120,8 @@ def _value(text: str) -> Any:
         return getattr(_core, _DTYPES[text]) if text in _DTYPES else text
 
 
-def _groups(pattern: re.Pattern[str], text: str) -> tuple[Any, ...]:
-    found = pattern.match(text)
+def _groups(pattern: str, text: str) -> tuple[Any, ...]:
+    found = re.match(pattern, text)
     assert found is not None, text
     return found.groups()
 
