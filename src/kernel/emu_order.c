@@ -604,33 +604,54 @@ static void check_proxy(const tk_emu_access *access, int lane, const tk_emu_cell
                        "the writer has no proxy fence after it,");
 }
 
-static tk_emu_access begin_agent(const tk_emu_access *access, const tk_emu_agent_access *by) {
-    tk_emu_access own = *access;
-    own.by = by;
-    for (uint32_t i = 0; i < own.count && by->async_proxy; i++)
-        check_proxy(&own, by->lane, &own.cells[i]);
-    return own;
+static void check_before(const tk_emu_access *access, int lane, const tk_emu_cell *cell,
+                         bool write) {
+    if (access->by->async_proxy) check_proxy(access, lane, cell);
+    if (!write) check_against_write(access, lane, cell, "a read and a write without order");
 }
 
+/* The last read of an agent stands for its earlier ones, which are known only together with it. */
+static void note_agent(const tk_emu_access *access, int lane, tk_emu_cell *cell) {
+    const tk_emu_agent_access *by = access->by;
+    bool own = !tk_emu_is_list(cell->read) && epoch_id(cell->read) == by->agent;
+    if (cell->read && !(own && alike(access, cell->read_op))) {
+        note_lanes(access, 1u << lane, cell);
+        return;
+    }
+    cell->read = epoch_for(access, lane);
+    cell->read_op = access->insn->number;
+}
+
+/* Cells that one access wrote are checked once. */
 void tk_emu_note_agent_read(const tk_emu_access *access, const tk_emu_agent_access *by) {
-    tk_emu_access own = begin_agent(access, by);
+    tk_emu_access own = *access;
+    uint32_t checked = 0;
+    bool strong = has_strong(access);
+    own.by = by;
     for (uint32_t i = 0; i < own.count; i++) {
         tk_emu_cell *cell = &own.cells[i];
-        check_against_write(&own, by->lane, cell, "a read and a write without order");
-        if (has_strong(access)) check_against_list(&own, by->lane, cell, true);
-        note_lanes(&own, 1u << by->lane, cell);
+        if (cell->write != checked) check_before(&own, by->lane, cell, false);
+        checked = cell->write;
+        if (strong) check_against_list(&own, by->lane, cell, true);
+        note_agent(&own, by->lane, cell);
     }
 }
 
 /* Reductions are ordered accesses to what they update. */
 void tk_emu_note_agent_write(const tk_emu_access *access, const tk_emu_agent_access *by) {
-    tk_emu_access own = begin_agent(access, by);
+    tk_emu_access own = *access;
+    uint32_t checked = 0, epoch;
+    own.by = by;
+    for (uint32_t i = 0; i < own.count; i++) {
+        if (own.cells[i].write != checked) check_before(&own, by->lane, &own.cells[i], true);
+        checked = own.cells[i].write;
+    }
     if (access->warp->block->launch->program->strength[access->insn->number]) {
         tk_emu_note_strong(&own, by->lane);
         return;
     }
-    for (uint32_t i = 0; i < own.count; i++)
-        note_write(&own, by->lane, &own.cells[i], epoch_for(&own, by->lane));
+    epoch = epoch_for(&own, by->lane);
+    for (uint32_t i = 0; i < own.count; i++) note_write(&own, by->lane, &own.cells[i], epoch);
 }
 
 /* ---- runs ---- */
