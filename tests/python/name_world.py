@@ -75,6 +75,14 @@ class World:
             return m.jvp(made, [self.x], [self.y])[1]
         return m.vmap(made)(self.x)
 
+    def compiled_after(self, switch):
+        """MLX is left without: it would call a compiler for every test that uses its activations."""
+        try:
+            switch()
+            return self.m.compile(lambda a: a * 2)(self.x)
+        finally:
+            self.m.enable_compile() if self.package == "tiki" else self.m.disable_compile()
+
     def exported(self, function):
         with tempfile.TemporaryDirectory() as folder:
             file = str(pathlib.Path(folder) / "f.mlxfn")
