@@ -11,6 +11,9 @@
  * in a branch of its own, x times 2/pi in nine parts of 24 bits, each product exact and taken
  * modulo 4.
  *
+ * Each call puts at most one operation among its arguments: C leaves their order open, and kernels
+ * must come out the same from every compiler.
+ *
  * Rejected: tables (a load for each lane), calls of a device library (other bits on other targets),
  * f64 throughout (a sixth of the speed in the emulator). */
 #include "base/error.h"
@@ -53,7 +56,8 @@ static val clamp(tk_kput *p, val x, double low, double high) {
 /* e^r 2^n, |r| <= ln2/2; 2^n in two factors, so that subnormal results round once. */
 static val scaled_exp(tk_kput *p, val r, val n) {
     static const double q[] = {0.5, 0x1.5554d8p-3, 0x1.555516p-5, 0x1.12106cp-7, 0x1.6d1606p-10};
-    val e = ADD(FMA(MUL(r, r), polynomial(p, TK_K_F32, r, q, 5), r), F32(1));
+    val square = MUL(r, r), rest = polynomial(p, TK_K_F32, r, q, 5);
+    val e = ADD(FMA(square, rest, r), F32(1));
     val half = SSHR(n, 1);
     val first = FLOAT(SHL(ADD(half, BITS32(127)), 23));
     val second = FLOAT(SHL(ADD(SUB(n, half), BITS32(127)), 23));
@@ -73,7 +77,8 @@ static val expand_exp2(tk_kput *p, val x) {
     val bounded = clamp(p, x, -151, 129);
     val shifted = ADD(bounded, F32(ROUNDER));
     val rest = SUB(bounded, SUB(shifted, F32(ROUNDER)));
-    return scaled_exp(p, MUL(rest, F32(0x1.62e43p-1)), SUB(INT(shifted), BITS32(0x4b400000)));
+    val r = MUL(rest, F32(0x1.62e43p-1));
+    return scaled_exp(p, r, SUB(INT(shifted), BITS32(0x4b400000)));
 }
 
 /* ---- logarithms ---- */
@@ -92,9 +97,10 @@ static parts log_parts(tk_kput *p, val x) {
     val f = SUB(FLOAT(SUB(bits, SHL(exponent, 23))), F32(1));
     val all = ADD(exponent, SELECT(subnormal, BITS32(-23), BITS32(0)));
     val square = MUL(f, f);
-    val tail = MUL(MUL(square, f), polynomial(p, TK_K_F32, f, q, 9));
-    return (parts){tk_kput_as(p, TK_KOP_float_from_signed, all, TK_K_F32), f,
-                   FMA(square, F32(-0.5), tail)};
+    val cube = MUL(square, f), series = polynomial(p, TK_K_F32, f, q, 9);
+    val tail = MUL(cube, series), e = tk_kput_as(p, TK_KOP_float_from_signed, all, TK_K_F32);
+    tail = FMA(square, F32(-0.5), tail);
+    return (parts){e, f, tail};
 }
 
 static val log_specials(tk_kput *p, val x, val result) {
@@ -131,7 +137,8 @@ static val expand_tanh(tk_kput *p, val x) {
     static const double q[] = {-0x1.555552p-2, 0x1.110e14p-3, -0x1.b92370p-5, 0x1.57f09ap-6,
                                -0x1.8f19f0p-8};
     val magnitude = ABS(x), square = MUL(x, x);
-    val small = FMA(MUL(magnitude, square), polynomial(p, TK_K_F32, square, q, 5), magnitude);
+    val cube = MUL(magnitude, square), series = polynomial(p, TK_K_F32, square, q, 5);
+    val small = FMA(cube, series, magnitude);
     val e = expand_exp(p, ADD(magnitude, magnitude));
     val large = SUB(F32(1), DIV(F32(2), ADD(e, F32(1))));
     return with_sign(p, SELECT(IF("lt", magnitude, F32(0.625)), small, large), x);
@@ -201,9 +208,11 @@ static val wave(tk_kput *p, val x, int ahead) {
     reduce(p, tk_kput_as(p, TK_KOP_convert, x, TK_K_F64), &r, &quarter);
     if (*p->status != TK_OK) return NULL;
     val square = MUL(r, r), turned = ADD(quarter, BITS32(ahead));
-    val sine = FMA(MUL(r, square), polynomial(p, TK_K_F64, square, s, 4), r);
+    val cube = MUL(r, square), odds = polynomial(p, TK_K_F64, square, s, 4);
+    val sine = FMA(cube, odds, r);
     val flat = FMA(square, F64(-0.5), F64(1));
-    val cosine = FMA(MUL(square, square), polynomial(p, TK_K_F64, square, c, 4), flat);
+    val fourth = MUL(square, square), evens = polynomial(p, TK_K_F64, square, c, 4);
+    val cosine = FMA(fourth, evens, flat);
     val odd = tk_kput_compare(p, TK_KOP_icmp, "ne", AND(turned, BITS32(1)), BITS32(0));
     val result = tk_kput_as(p, TK_KOP_convert, SELECT(odd, cosine, sine), TK_K_F32);
     val sign = SHL(AND(turned, BITS32(2)), 30);
@@ -212,7 +221,7 @@ static val wave(tk_kput *p, val x, int ahead) {
 
 /* -0.0 keeps its sign; infinity is NaN. */
 static val expand_sin(tk_kput *p, val x) {
-    val result = SELECT(IF("eq", x, F32(0)), x, wave(p, x, 0));
+    val zero = IF("eq", x, F32(0)), result = SELECT(zero, x, wave(p, x, 0));
     return SELECT(IF("lt", ABS(x), F32(__builtin_inf())), result, F32(__builtin_nan("")));
 }
 static val expand_cos(tk_kput *p, val x) {

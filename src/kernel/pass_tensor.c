@@ -346,8 +346,8 @@ static tk_status lower_combine(const lowerer *w, tk_kput *p, const tk_kop *op) {
         return tk_fail(TK_UNSUPPORTED, "combine: only a thread combines tiles of known size");
     for (int64_t i = 0; i < size && *p->status == TK_OK; i++) {
         val at = tk_kput_integer(p, TK_K_I32, i);
-        val sum = tk_kput_2(p, integers[tk_kop_attr(op, TK_KA_reduce)],
-                            read(p, target, at, 1, NULL), read(p, source, at, 1, NULL));
+        val old = read(p, target, at, 1, NULL), more = read(p, source, at, 1, NULL);
+        val sum = tk_kput_2(p, integers[tk_kop_attr(op, TK_KA_reduce)], old, more);
         write(p, target, at, sum, NULL);
     }
     return *p->status;

@@ -1,6 +1,7 @@
-/* Random kernels (a thousand here, ten thousand by `make test-passes`): each pass, and all of them one after another, leave what the kernel
- * computes as it was, bit for bit (NaNs as a class), find nothing to report, and give a kernel
- * whose text reads back. `--first SEED --count N` for others. */
+/* Random kernels (a thousand here, ten thousand by `make test-passes`): each pass, and all of them
+ * one after another, leave what the kernel computes as it was, bit for bit (NaNs as a class), find
+ * nothing to report, and give a kernel whose text reads back. `--first SEED --count N` for others.
+ */
 #include "support/kernel_files.h"
 #include "support/random_kernel.h"
 

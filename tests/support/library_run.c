@@ -89,7 +89,7 @@ void lib_set(lib_tensor *tensor, int64_t index, double value) {
     unsigned char *at = tensor->memory + place(tensor, index);
     float narrow = (float)value;
     uint16_t half = tensor->of.element == TK_K_F16 ? tk_f32_to_f16(narrow) : tk_f32_to_bf16(narrow);
-    int64_t integer = (int64_t)value;
+    int64_t integer = tensor->of.element <= TK_K_I64 ? (int64_t)value : 0;
     switch (tensor->of.element) {
     case TK_K_F16:
     case TK_K_BF16:
