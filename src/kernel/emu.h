@@ -361,6 +361,7 @@ struct tk_emu_group {
     uint32_t *last_clock; /* by fixed id: of the thread that had it last */
     uint32_t mbarriers;   /* that are initialised */
     uint32_t progress;    /* counts what may end a wait */
+    uint32_t full_turns;  /* that ended at no wait, since a thread of the group last ended */
     tk_status status;     /* memory ran out, or a limit of the emulator; the group then stops */
     bool stopped;         /* a trap */
 };

@@ -375,11 +375,11 @@ BODY(load_ordered) {
     request r = request_of(warp, insn, insn->op->results[0]->type, false);
     uint32_t active = active_lanes(warp, insn, CONDITION, mask);
     read_addresses(&r, active);
+    tk_emu_poll(warp, insn, mask);
     uint32_t good = check(&r, active);
     if (good != mask) load_other(&r, mask & ~good, tk_emu_given(insn, OTHER));
     if (!good) return;
     tk_emu_count_request(&r, good);
-    tk_emu_poll(warp, insn, good);
     for (uint32_t left = good; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         tk_emu_place place;

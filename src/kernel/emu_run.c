@@ -190,17 +190,31 @@ static bool step(tk_emu_warp *warp, tk_emu_strand **at) {
         return step_waiting(warp, insn, strand);
     default:
         strand->state = TK_EMU_DONE;
+        warp->block->group->full_turns = 0;
         return false;
     }
 }
 
+/* A warp that executes tens of millions of instructions without a wait never ends. */
+static void check_end(tk_emu_warp *warp, const tk_emu_strand *strand) {
+    enum { MOST_TURNS = 1 << 16 };
+    tk_emu_group *group = warp->block->group;
+    const tk_emu_insn *insn = &group->launch->program->code.items[strand->pc];
+    if (++group->full_turns / (group->n_slots * group->launch->n_warps) < MOST_TURNS) return;
+    if (!insn->op) return;
+    tk_emu_report(warp, insn, __builtin_ctz(strand->mask), TK_KF_DEADLOCK,
+                  "a loop around this operation does not end");
+    group->stopped = true;
+}
+
 static void run_strand(tk_emu_warp *warp, tk_emu_strand *strand, uint32_t budget) {
-    const tk_emu_group *group = warp->block->group;
+    tk_emu_group *group = warp->block->group;
     uint32_t stop = meeting_point(warp, strand);
     while (budget-- && !group->stopped && group->status == TK_OK) {
         if (!step(warp, &strand)) return;
         if (strand->pc == stop) return;
     }
+    check_end(warp, strand);
 }
 
 /* ---- turns ---- */

@@ -196,6 +196,20 @@ static void test_counts(void **state) {
     tk_emulation_release(emulation);
 }
 
+/* A loop without end is a deadlock, after a while. */
+static void test_endless(void **state) {
+    (void)state;
+    tk_emulation *emulation = run_body(
+        "%r = while (%v = i32(0)) {\ncondition i1(true), %v\n} do (%w) {\n%u = add %w, i32(1) "
+        ": i32\nyield %u\n}",
+        32, 0);
+    tk_kfinding finding;
+    assert_int_equal(tk_emulation_findings(emulation), 1);
+    assert_ok(tk_emulation_finding(emulation, 0, &finding));
+    assert_int_equal(finding.kind, TK_KF_DEADLOCK);
+    tk_emulation_release(emulation);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     tk_emulation *emulation = NULL;
@@ -218,7 +232,8 @@ int main(void) {
         cmocka_unit_test(test_vector_add),     cmocka_unit_test(test_row_sum),
         cmocka_unit_test(test_all_operations), cmocka_unit_test(test_faults),
         cmocka_unit_test(test_correct_twins),  cmocka_unit_test(test_same_verdict),
-        cmocka_unit_test(test_counts),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_counts),         cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -246,6 +246,12 @@ static const fault control[] = {
      "if %first {\n%seen = while (%v = i32(0)) {\n%got = load.acquire.gpu %flag : i32 #!\n"
      "%again = icmp.eq %got, i32(0) : i1\ncondition %again, %got\n} do (%w) {\nyield %w\n}\n}",
      FLAG FIRST "if %first {\nstore.release.gpu %flag, i32(1)\n" SPIN("acquire") "}"},
+    {"a flag that is nowhere", TK_KF_DEADLOCK, 1, 1, 32,
+     FLAG FIRST
+     "%lost = offset %flag, i32(4096) : ptr<i32, global>\nif %first {\n%seen = while (%v = "
+     "i32(0)) {\n%got = load.acquire.gpu %lost : i32 #!\n%again = icmp.eq %got, i32(0) : "
+     "i1\ncondition %again, %got\n} do (%w) {\nyield %w\n}\n}",
+     FLAG FIRST "if %first {\nstore.release.gpu %flag, i32(1)\n" SPIN("acquire") "}"},
     {"an mbarrier where nobody arrives", TK_KF_DEADLOCK, 1, 1, 64,
      INIT("64") "mbarrier_wait %bar, i32(0) #!",
      INIT("64") "mbarrier_arrive %bar\nmbarrier_wait %bar, i32(0)"},
