@@ -75,10 +75,9 @@ static PyObject *gpu_info(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "i", &index)) return NULL;
     tk_status status = tk_gpu_describe(index, &info);
     if (status != TK_OK) return tkpy_raise(tkpy_module_state(module), status);
-    return Py_BuildValue("{s:s,s:s,s:K,s:i,s:i}", "device_name", info.name, "architecture",
-                         "cuda", "memory_size", (unsigned long long)info.memory,
-                         "multiprocessors", info.multiprocessors, "compute_capability",
-                         10 * info.major + info.minor);
+    return Py_BuildValue("{s:s,s:s,s:K,s:i,s:i}", "device_name", info.name, "architecture", "cuda",
+                         "memory_size", (unsigned long long)info.memory, "multiprocessors",
+                         info.multiprocessors, "compute_capability", 10 * info.major + info.minor);
 }
 
 /* ---- launches ---- */

@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "graph/place.h"
 #include "graph/text.h"
+#include "graph/vjp.h"
 
 /* ---- the builder ---- */
 
@@ -48,6 +49,22 @@ tk_node *tkb_fail(tk_builder *b, tk_status code) {
     return tkb_hold(b, node);
 }
 
+/* A fused op on a device that has no kernel for it: the composition that it stands for. */
+static tk_node *take_apart(tk_builder *b, tk_op op, uint32_t stream, size_t n_inputs,
+                           tk_node *const *inputs, const void *attrs) {
+    tk_node *node, *part;
+    uint32_t before = b->stream;
+    tk_status refused = tk_fail_again(TK_UNSUPPORTED, tk_error_message());
+    tk_status status = tk_node_intern(b->graph, op, stream, n_inputs, inputs, attrs, &node);
+    if (status != TK_OK) return tkb_fail(b, status);
+    tkb_hold(b, node);
+    if (node->n_outputs != 1) return tkb_fail(b, refused);
+    b->stream = stream;
+    status = tkb_decompose(b, node, inputs, &part);
+    b->stream = before;
+    return status == TK_OK ? part : tkb_fail(b, status);
+}
+
 tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inputs,
                   const void *attrs) {
     for (size_t i = 0; i < n_inputs; i++)
@@ -57,6 +74,8 @@ tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inpu
     tk_status status = TK_OK;
     if (b->graph->n_places > 1)
         status = tk_place_choose(b->graph, op, n_inputs, inputs, attrs, &stream);
+    if (status == TK_UNSUPPORTED && tk_op_of(op)->lower == TK_LOWER_FUSED)
+        return take_apart(b, op, stream, n_inputs, inputs, attrs);
     if (status == TK_OK)
         status = tk_node_intern(b->graph, op, stream, n_inputs, inputs, attrs, &node);
     return status == TK_OK ? tkb_hold(b, node) : tkb_fail(b, status);

@@ -235,10 +235,20 @@ static void test_products(void **state) {
     }
 }
 
+/* Fused ops without a kernel are computed as what they stand for. */
+static void test_fused_ops(void **state) {
+    (void)state;
+    tk_array x = numbers(TK_SHAPE(7, 33), TK_FLOAT32), w = numbers(TK_SHAPE(33), TK_FLOAT32);
+    assert_near(tk_softmax(there(x), TK_AXES(-1)), tk_softmax(x, TK_AXES(-1)), 1e-6f);
+    assert_near(tk_rms_norm(there(x), there(w), 1e-5), tk_rms_norm(x, w, 1e-5), 1e-5f);
+    assert_near(tk_layer_norm(there(x), there(w), there(w), 1e-5), tk_layer_norm(x, w, w, 1e-5),
+                1e-5f);
+}
+
 /* A model of plain ops trains on a device too. */
 static tk_status plain_loss(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
     (void)self, (void)n_args;
-    tk_array h = tk_tanh(tk_matmul(args[0], args[1]));
+    tk_array h = tk_softmax(tk_tanh(tk_matmul(args[0], args[1])), TK_AXES(-1));
     return tk_arrays_push(results,
                           tk_mean(tk_square(tk_matmul(h, args[1])), TK_ALL_AXES, TK_DROPDIMS));
 }
@@ -356,6 +366,7 @@ int main(void) {
         TEST(test_transcendental),
         TEST(test_reductions),
         TEST(test_products),
+        TEST(test_fused_ops),
         TEST(test_gradients_of_plain_ops),
         TEST(test_casts),
         TEST(test_elementwise),
