@@ -126,6 +126,7 @@ tk_status tk_check_on_device(tk_op op, size_t n_inputs, tk_node *const *inputs, 
     tk_lower lower = tk_op_of(op)->lower;
     if (lower == TK_LOWER_REDUCE || lower == TK_LOWER_MATMUL)
         return tk_reduce_check(op, (tk_dtype)inputs[0]->dtype);
+    if (op == TK_OP_iota) return tk_iota_check((tk_dtype)((const tk_attrs_iota *)attrs)->dtype);
     if (lower != TK_LOWER_EWISE) return TK_OK;
     tk_dtype in = (tk_dtype)inputs[n_inputs - 1]->dtype, out = in;
     if (op == TK_OP_astype) out = (tk_dtype)((const tk_attrs_dtype *)attrs)->dtype;
@@ -159,7 +160,7 @@ static const char *cuda_variant(void) { return "kernels, assembled"; }
         EWISE(sigmoid), [TK_OP_reduce_sum] = tk_body_reduce_on_device,                             \
         [TK_OP_reduce_max] = tk_body_reduce_on_device,                                             \
         [TK_OP_reduce_min] = tk_body_reduce_on_device,                                             \
-        [TK_OP_product] = tk_body_product_on_device,                                               \
+        [TK_OP_product] = tk_body_product_on_device, [TK_OP_iota] = tk_body_iota_on_device,        \
     }
 
 const tk_executor tk_emulator_executor = {.name = "emulator",

@@ -13,6 +13,8 @@ tk_status tk_body_elementwise_on_device(const tk_body_call *call);
 tk_status tk_body_join_on_device(const tk_body_call *call);
 tk_status tk_body_pad_on_device(const tk_body_call *call);
 tk_status tk_body_set_on_device(const tk_body_call *call);
+tk_status tk_body_iota_on_device(const tk_body_call *call);
+tk_status tk_iota_check(tk_dtype dtype);
 
 /* What the bodies cannot do, said when the node is built. */
 tk_status tk_check_on_device(tk_op op, size_t n_inputs, tk_node *const *inputs, const void *attrs);

@@ -219,6 +219,22 @@ static void test_reductions(void **state) {
         tk_zeros(ctx, TK_SHAPE(3), TK_FLOAT32));
 }
 
+static void test_ranges(void **state) {
+    (void)state;
+    static const tk_dtype dtypes[] = {TK_INT8,   TK_UINT16,  TK_INT32,   TK_INT64,
+                                      TK_UINT64, TK_FLOAT16, TK_FLOAT32, TK_BFLOAT16};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        tk_array here = tk_arange(ctx, 3, 100, 7, dtypes[d]);
+        (void)tk_stream_use(ctx, emulator);
+        tk_array far = tk_arange(ctx, 3, 100, 7, dtypes[d]);
+        tk_array eye = tk_eye(ctx, 5, 7, 1, dtypes[d]);
+        (void)tk_stream_use(ctx, TK_DEFAULT_STREAM);
+        assert_string_equal(tk_device_name(tk_array_device(far)), "emulator:0");
+        assert_same_bits(far, here);
+        assert_same_bits(eye, tk_eye(ctx, 5, 7, 1, dtypes[d]));
+    }
+}
+
 static void test_products(void **state) {
     (void)state;
     static const tk_dtype dtypes[] = {TK_FLOAT32, TK_FLOAT16, TK_INT32};
@@ -365,6 +381,7 @@ int main(void) {
         TEST(test_views_and_copies),
         TEST(test_transcendental),
         TEST(test_reductions),
+        TEST(test_ranges),
         TEST(test_products),
         TEST(test_fused_ops),
         TEST(test_gradients_of_plain_ops),

@@ -1,0 +1,81 @@
+/* The op `iota` on devices: start + step * coordinate along one axis, in f64 or i64 and then
+ * rounded or cut to the dtype, as the processor's body does. A thread writes one element. */
+#include <pthread.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "compile/bodies.h"
+#include "compile/kernel_text.h"
+#include "compile/run.h"
+
+static void put_value(tk_dtype dtype, tk_strbuf *out) {
+    const char *memory = tk_text_memory(dtype);
+    if (tk_dtype_is_float(dtype)) {
+        tk_strbuf_printf(out,
+                         "    %%f = float_from_signed %%c : f64\n    %%g = mul %%f, %%step : f64\n"
+                         "    %%v = add %%start, %%g : f64\n");
+        if (dtype != TK_FLOAT64) tk_strbuf_printf(out, "    %%w = convert %%v : %s\n", memory);
+        return;
+    }
+    tk_strbuf_printf(out, "    %%g = mul %%c, %%step : i64\n    %%v = add %%start, %%g : i64\n");
+    if (tk_dtype_size(dtype) < 8) tk_strbuf_printf(out, "    %%w = truncate %%v : %s\n", memory);
+}
+
+static void put_kernel(tk_dtype dtype, tk_strbuf *out) {
+    const char *memory = tk_text_memory(dtype), *number = tk_dtype_is_float(dtype) ? "f64" : "i64";
+    tk_strbuf_printf(
+        out,
+        "tiki kernel 1\n\nkernel iota_%s(\n  %%y: ptr<%s, global> write align %zu,\n"
+        "  %%n: i64,\n  %%inner: i64,\n  %%length: i64,\n  %%start: %s,\n  %%step: %s)\n"
+        "form thread\nrequire %%n >= 0\nrequire %%inner >= 1\nrequire %%length >= 1\n"
+        "grid (ceildiv(%%n, 256), 1, 1)\nblock (256, 1, 1)\n{\n"
+        "  %%thread = thread_index.x : i32\n  %%block = block_index.x : i32\n"
+        "  %%tw = extend_signed %%thread : i64\n  %%bw = extend_signed %%block : i64\n"
+        "  %%first = mul %%bw, i64(256) : i64\n  %%i = add %%first, %%tw : i64\n"
+        "  %%inside = icmp.slt %%i, %%n : i1\n  if %%inside {\n"
+        "    %%q = udiv %%i, %%inner : i64\n    %%c = urem %%q, %%length : i64\n",
+        tk_dtype_name(dtype), memory, tk_dtype_size(dtype), number, number);
+    put_value(dtype, out);
+    tk_strbuf_printf(out,
+                     "    %%p = offset %%y, %%i : ptr<%s, global>\n    store %%p, %%%s\n  }\n}\n",
+                     memory, tk_dtype_size(dtype) < 8 ? "w" : "v");
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tk_kernel *kernels[TK_DTYPE_COUNT]; /* once made they stay */
+
+/* With the lock. */
+static tk_status make_kernel(tk_dtype dtype) {
+    tk_strbuf text = {0};
+    if (kernels[dtype]) return TK_OK;
+    put_kernel(dtype, &text);
+    tk_status status = text.failed ? tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel")
+                                   : tk_kernel_parse(text.text, "iota", &kernels[dtype]);
+    tk_strbuf_deinit(&text);
+    return status;
+}
+
+tk_status tk_iota_check(tk_dtype dtype) {
+    if (dtype != TK_BOOL && !tk_dtype_is_complex(dtype)) return TK_OK;
+    return tk_fail(TK_UNSUPPORTED, "iota of %s has no kernel on devices: move it from the cpu",
+                   tk_dtype_name(dtype));
+}
+
+tk_status tk_body_iota_on_device(const tk_body_call *call) {
+    const tk_attrs_iota *attrs = call->attrs;
+    const tk_strided *out = &call->outputs[0];
+    int64_t inner = 1;
+    if (out->size == 0) return TK_OK;
+    for (int i = out->rank - 1; i > (int)attrs->axis; i--) inner *= out->shape[i];
+    pthread_mutex_lock(&lock);
+    tk_status status = make_kernel(out->dtype);
+    pthread_mutex_unlock(&lock);
+    TK_TRY(status);
+    tk_run_argument arguments[] = {
+        {.data = out->data},       {.bits = (uint64_t)out->size},
+        {.bits = (uint64_t)inner}, {.bits = (uint64_t)out->shape[attrs->axis]},
+        {.bits = attrs->start},    {.bits = attrs->step}};
+    arguments[0].bytes = (size_t)out->size * tk_dtype_size(out->dtype);
+    tk_run run = {kernels[out->dtype], NULL, 6, arguments};
+    return tk_run_kernel(call->device, call->queue, &run);
+}
