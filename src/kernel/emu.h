@@ -258,6 +258,7 @@ struct tk_emu_warp {
     unsigned char *registers;
     uint32_t number; /* in the block */
     uint32_t lanes;  /* that exist */
+    uint32_t ended;  /* that have come to their end */
     uint32_t n_strands;
     tk_emu_strand strands[TK_EMU_LANES];
     uint32_t first_id;             /* of lane 0, in the group */
@@ -361,7 +362,7 @@ struct tk_emu_group {
     uint32_t *last_clock; /* by fixed id: of the thread that had it last */
     uint32_t mbarriers;   /* that are initialised */
     uint32_t progress;    /* counts what may end a wait */
-    uint32_t full_turns;  /* that ended at no wait, since a thread of the group last ended */
+    uint64_t steps;       /* instructions since a thread last waited or ended */
     tk_status status;     /* memory ran out, or a limit of the emulator; the group then stops */
     bool stopped;         /* a trap */
 };

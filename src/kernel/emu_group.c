@@ -169,8 +169,7 @@ static void release_block(tk_emu_block *block) {
 
 bool tk_emu_is_over(const tk_emu_block *block) {
     for (uint32_t w = 0; w < block->n_warps; w++)
-        for (uint32_t i = 0; i < block->warps[w].n_strands; i++)
-            if (block->warps[w].strands[i].state != TK_EMU_DONE) return false;
+        if (block->warps[w].n_strands) return false;
     return true;
 }
 

@@ -190,31 +190,32 @@ static bool step(tk_emu_warp *warp, tk_emu_strand **at) {
         return step_waiting(warp, insn, strand);
     default:
         strand->state = TK_EMU_DONE;
-        warp->block->group->full_turns = 0;
         return false;
     }
 }
 
-/* A warp that executes tens of millions of instructions without a wait never ends. */
-static void check_end(tk_emu_warp *warp, const tk_emu_strand *strand) {
-    enum { MOST_TURNS = 1 << 16 };
+/* Tens of millions of instructions of each warp without a wait are a loop that never ends. */
+static void check_end(tk_emu_warp *warp, const tk_emu_strand *strand, uint32_t steps) {
+    enum { MOST_STEPS = 1 << 25 };
     tk_emu_group *group = warp->block->group;
     const tk_emu_insn *insn = &group->launch->program->code.items[strand->pc];
-    if (++group->full_turns / (group->n_slots * group->launch->n_warps) < MOST_TURNS) return;
-    if (!insn->op) return;
+    if (strand->state != TK_EMU_READY) {
+        group->steps = 0;
+        return;
+    }
+    group->steps += steps;
+    if (group->steps / (group->n_slots * group->launch->n_warps) < MOST_STEPS || !insn->op) return;
     tk_emu_report(warp, insn, __builtin_ctz(strand->mask), TK_KF_DEADLOCK,
                   "a loop around this operation does not end");
     group->stopped = true;
 }
 
 static void run_strand(tk_emu_warp *warp, tk_emu_strand *strand, uint32_t budget) {
-    tk_emu_group *group = warp->block->group;
-    uint32_t stop = meeting_point(warp, strand);
-    while (budget-- && !group->stopped && group->status == TK_OK) {
-        if (!step(warp, &strand)) return;
-        if (strand->pc == stop) return;
-    }
-    check_end(warp, strand);
+    const tk_emu_group *group = warp->block->group;
+    uint32_t stop = meeting_point(warp, strand), left = budget;
+    while (left-- && !group->stopped && group->status == TK_OK)
+        if (!step(warp, &strand) || strand->pc == stop) break;
+    check_end(warp, strand, budget - left);
 }
 
 /* ---- turns ---- */
@@ -239,6 +240,15 @@ static tk_emu_strand *furthest_behind(tk_emu_warp *warp) {
     return behind;
 }
 
+/* Strands that have ended are strands no more, so those that are left run undisturbed. */
+static void drop_ended(tk_emu_warp *warp) {
+    for (uint32_t i = 0; i < warp->n_strands; i++) {
+        if (warp->strands[i].state != TK_EMU_DONE) continue;
+        warp->ended |= warp->strands[i].mask;
+        warp->strands[i--] = warp->strands[--warp->n_strands];
+    }
+}
+
 enum { LEAST_TURN = 16, TURN_SPREAD = 1024, ANY_STRAND_IN = 8 };
 
 /* False when no strand of the warp is ready. */
@@ -256,6 +266,7 @@ static bool run_warp(tk_emu_warp *warp) {
                 strand = &warp->strands[i];
     }
     run_strand(warp, strand, LEAST_TURN + tk_emu_random(warp->block->group, TURN_SPREAD));
+    drop_ended(warp);
     return true;
 }
 
@@ -267,8 +278,7 @@ static const tk_emu_insn *waiting_at(const tk_emu_warp *warp, const tk_emu_stran
 
 static bool any_done(const tk_emu_block *block) {
     for (uint32_t w = 0; w < block->n_warps; w++)
-        for (uint32_t i = 0; i < block->warps[w].n_strands; i++)
-            if (block->warps[w].strands[i].state == TK_EMU_DONE) return true;
+        if (block->warps[w].ended) return true;
     return false;
 }
 
