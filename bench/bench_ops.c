@@ -66,7 +66,13 @@ typedef struct task {
 
 static double time_task(const task *t) {
     tk_fault fault = {.position = INT64_MAX};
-    tk_body_call call = {t->op, t->attrs, t->n_inputs, t->inputs, 1, &t->out, &fault};
+    tk_body_call call = {.op = t->op,
+                         .attrs = t->attrs,
+                         .n_inputs = t->n_inputs,
+                         .inputs = t->inputs,
+                         .n_outputs = 1,
+                         .outputs = &t->out,
+                         .fault = &fault};
     double begin = seconds();
     if (tk_cpu_executor.bodies[t->op](&call) != TK_OK) abort();
     return seconds() - begin;

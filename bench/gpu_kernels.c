@@ -15,7 +15,10 @@ typedef struct bench_case {
 } bench_case;
 
 #define MIB_256 ((int64_t)1 << 27) /* elements of two bytes */
-#define ROWS(id, element, columns) {TK_LIBRARY_##id, TK_K_##element, 2, {MIB_256 / (columns), columns}}
+#define ROWS(id, element, columns)                                                                 \
+    {                                                                                              \
+        TK_LIBRARY_##id, TK_K_##element, 2, { MIB_256 / (columns), columns }                       \
+    }
 
 static const bench_case cases[] = {
     {TK_LIBRARY_COPY, TK_K_F32, 2, {16384, 16384}},
@@ -45,12 +48,12 @@ static const bench_case cases[] = {
 };
 
 static int run(const bench_case *c) {
-    tk_bench_spec spec = {
-        .size = sizeof spec, .id = c->id, .element = c->element, .rank = c->rank};
+    tk_bench_spec spec = {.size = sizeof spec, .id = c->id, .element = c->element, .rank = c->rank};
     tk_bench_result result;
     char *line = NULL;
     memcpy(spec.shape, c->shape, sizeof c->shape);
-    if (tk_bench_kernel(&spec, &result) != TK_OK || tk_bench_print(&spec, &result, &line) != TK_OK) {
+    if (tk_bench_kernel(&spec, &result) != TK_OK ||
+        tk_bench_print(&spec, &result, &line) != TK_OK) {
         printf("%s: %s\n", tk_library_name(c->id), tk_error_message());
         fflush(stdout);
         return 1;

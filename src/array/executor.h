@@ -28,8 +28,8 @@ typedef struct tk_body_call {
     int n_outputs;
     const tk_strided *outputs; /* row-major; outputs[0].data may be an operand's, see in_place */
     tk_fault *fault;
-    tk_device
-        *device; /* where the memory is; NULL in calls outside of an evaluation: the processor */
+    /* Where the memory is; NULL in calls outside of an evaluation: the processor. */
+    tk_device *device;
     tk_queue *queue; /* the device's order that the work is handed to; NULL where it has none */
 } tk_body_call;
 

@@ -175,7 +175,7 @@ static void find_shape(int n_inputs, const tk_strided *inputs, const tk_strided 
 typedef struct signature {
     tk_op op;
     int n_inputs, rank;
-    bool wide; /* numbers of elements in 64 bits */
+    int wide; /* whether numbers of elements have 64 bits; no bool, so that bytes can be compared */
     tk_dtype in[TK_ELEMENTWISE_INPUTS], out;
 } signature;
 

@@ -65,12 +65,13 @@ void tk_extent_of(const tk_strided *view, size_t *out_before, size_t *out_bytes)
 
 /* ---- the table ---- */
 
+/* Without gaps, so that bytes can be hashed and compared. */
 typedef struct plan_key {
-    tk_library_id id;
+    uint32_t id; /* a tk_library_id */
+    uint32_t has_schedule;
     size_t n_tensors, n_numbers;
-    bool has_schedule;
     tk_library_tensor tensors[MOST_TENSORS];
-    double numbers[MOST_NUMBERS];
+    uint64_t numbers[MOST_NUMBERS]; /* bits of doubles */
     tk_library_schedule schedule;
 } plan_key;
 
@@ -86,12 +87,12 @@ static size_t n_entries;
 
 static void make_key(const tk_library_run *run, plan_key *key) {
     memset(key, 0, sizeof *key);
-    key->id = run->id;
+    key->id = (uint32_t)run->id;
     key->n_tensors = run->n_tensors;
     key->n_numbers = run->n_numbers;
     for (size_t i = 0; i < run->n_tensors; i++)
         tk_library_tensor_of(&run->tensors[i], &key->tensors[i]);
-    for (size_t i = 0; i < run->n_numbers; i++) key->numbers[i] = run->numbers[i];
+    if (run->n_numbers) memcpy(key->numbers, run->numbers, run->n_numbers * sizeof *run->numbers);
     key->has_schedule = run->schedule != NULL;
     if (run->schedule) key->schedule = *run->schedule;
 }
@@ -124,8 +125,11 @@ static void keep(const plan_key *key, uint64_t hash, tk_library_plan *plan) {
 }
 
 static tk_status make_plan(const plan_key *key, tk_library_plan **out) {
-    return tk_library_plan_create(key->id, key->n_tensors, key->tensors, key->n_numbers,
-                                  key->numbers, key->has_schedule ? &key->schedule : NULL, out);
+    double numbers[MOST_NUMBERS];
+    memcpy(numbers, key->numbers, sizeof numbers);
+    return tk_library_plan_create((tk_library_id)key->id, key->n_tensors, key->tensors,
+                                  key->n_numbers, numbers,
+                                  key->has_schedule ? &key->schedule : NULL, out);
 }
 
 /* With a reference for the caller. */

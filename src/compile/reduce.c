@@ -62,7 +62,7 @@ typedef struct signature {
     tk_op op;
     tk_dtype dtype;
     int n_inputs, n_kept, n_reduced;
-    bool block;
+    int block; /* no bool, so that bytes can be compared */
 } signature;
 
 /* Truth values are combined as i32. */

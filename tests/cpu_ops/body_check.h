@@ -254,7 +254,13 @@ UNUSED static tk_status call_body(tk_op op, const void *attrs, int n_inputs,
                                   const tk_strided *inputs, int n_outputs,
                                   const tk_strided *outputs) {
     last_fault = (tk_fault){.position = INT64_MAX};
-    tk_body_call call = {op, attrs, n_inputs, inputs, n_outputs, outputs, &last_fault};
+    tk_body_call call = {.op = op,
+                         .attrs = attrs,
+                         .n_inputs = n_inputs,
+                         .inputs = inputs,
+                         .n_outputs = n_outputs,
+                         .outputs = outputs,
+                         .fault = &last_fault};
     assert_non_null(tk_cpu_executor.bodies[op]);
     return tk_cpu_executor.bodies[op](&call);
 }

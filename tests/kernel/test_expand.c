@@ -32,8 +32,7 @@ static tk_kernel *expanded(const char *name) {
              "global>\n%%v = load %%p : f32\n%%w = %s %%v : f32\nstore %%q, %%w",
              name);
     char *text = around(body, 256);
-    char *grid = strstr(text, "grid (1, 1, 1)");
-    memcpy(grid, "grid (%n,1, 1)", strlen("grid (%n,1, 1)"));
+    overwrite(text, "grid (1, 1, 1)", "grid (%n,1, 1)");
     tk_kernel *kernel = parse_text(text), *out = NULL;
     assert_ok(tk_kernel_pass(kernel, TK_KPASS_expand, &out));
     tk_kernel_release(kernel);
@@ -54,7 +53,8 @@ static void run(const tk_kernel *kernel, float *x, float *y) {
 /* Units in the last place of f32 at the exact value. */
 static double error_of(double exact, float value) {
     if (isnan(exact)) return isnan(value) ? 0 : INFINITY;
-    if (isinf((float)exact) && isinf(value)) return !signbit(exact) == !signbit(value) ? 0 : INFINITY;
+    if (isinf((float)exact) && isinf(value))
+        return !signbit(exact) == !signbit(value) ? 0 : INFINITY;
     if (exact == 0) return value == 0 && !signbit(exact) == !signbit(value) ? 0 : INFINITY;
     int exponent;
     frexp(exact, &exponent);

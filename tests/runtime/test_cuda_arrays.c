@@ -265,8 +265,8 @@ static void fault(const void *const *params) { (void)params; }
 static void test_errors_that_come_later(void **state) {
     (void)state;
     fake.standin_kernel("trap", "884", fault);
-    char *text = around("", 32), *at = strstr(text, "kernel test");
-    memcpy(at, "kernel trap", 11);
+    char *text = around("", 32);
+    overwrite(text, "kernel test", "kernel trap");
     tk_kernel *trap = parse_text(text);
     const tk_bind binds[] = {tk_bind_input(0), tk_bind_output(0), tk_bind_integer(4)};
     const tk_launch_output output = {TK_FLOAT32, TK_SHAPE(4), 0};

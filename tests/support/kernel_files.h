@@ -26,6 +26,14 @@ static inline char *read_text_file(const char *path) {
     return text;
 }
 
+/* Writes a word over another of the same length, which must be there. */
+static inline void overwrite(char *text, const char *old, const char *with) {
+    char *at = strstr(text, old);
+    assert_non_null(at);
+    assert_int_equal(strlen(old), strlen(with));
+    for (size_t i = 0; with[i]; i++) at[i] = with[i];
+}
+
 static inline tk_kernel *parse_file(const char *path) {
     char *text = read_text_file(path);
     tk_kernel *kernel = NULL;
