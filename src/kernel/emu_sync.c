@@ -35,11 +35,11 @@ static bool knows_last(const tk_emu_warp *warp, int lane, const tk_emu_barrier *
     return tk_emu_covers(warp, lane, barrier->last, TK_EMU_NONE);
 }
 
-/* Two uses of a barrier that nothing orders, with different counts: which comes first is chance. */
+/* Two uses of a barrier that nothing orders: which of them counts an arrival is chance. */
 static bool is_mixed(const tk_emu_warp *warp, int lane, const tk_emu_barrier *barrier,
                      uint32_t expected) {
-    if (barrier->arrived) return barrier->expected != expected;
-    return barrier->last && barrier->last_expected != expected && !knows_last(warp, lane, barrier);
+    if (barrier->arrived && barrier->expected != expected) return true;
+    return barrier->last && !knows_last(warp, lane, barrier);
 }
 
 static void check_arrival(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask,
