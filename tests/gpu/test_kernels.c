@@ -104,6 +104,33 @@ static void test_moves_and_elementwise(void **state) {
     for (size_t i = 0; i < 3; i++) same_two("of integers", twos[i], k, l);
 }
 
+static tk_array sum_of_rows(tk_array a) { return tk_sum(a, TK_AXES(-1), TK_DROPDIMS); }
+static tk_array sum_of_columns(tk_array a) { return tk_sum(a, TK_AXES(0), TK_DROPDIMS); }
+static tk_array sum_of_all(tk_array a) { return tk_sum(a, TK_ALL_AXES, TK_DROPDIMS); }
+static tk_array largest(tk_array a) { return tk_max(a, TK_AXES(-1), TK_KEEPDIMS); }
+static tk_array smallest(tk_array a) { return tk_min(a, TK_AXES(0), TK_DROPDIMS); }
+static tk_array mean_of_rows(tk_array a) { return tk_mean(a, TK_AXES(-1), TK_DROPDIMS); }
+
+/* Kernels that are generated for an op: functions that the expansion pass spells out, reductions in
+ * their fixed order, products. */
+static void test_generated(void **state) {
+    (void)state;
+    static const one_op functions[] = {tk_exp, tk_tanh, tk_erf, tk_sigmoid};
+    static const one_op reductions[] = {sum_of_rows, sum_of_columns, sum_of_all,
+                                        largest,     smallest,       mean_of_rows};
+    tk_array x = normal(TK_SHAPE(67, 129), TK_FLOAT32), k = whole(TK_SHAPE(67, 129), TK_INT32);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        same_one("a function", functions[i], x);
+    same_one("a logarithm", tk_log, tk_abs(x));
+    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++) {
+        same_one("a reduction", reductions[i], x);
+        same_one("of halves", reductions[i], tk_astype(x, TK_BFLOAT16));
+        if (reductions[i] != mean_of_rows) same_one("of integers", reductions[i], k);
+    }
+    same_two("matmul", tk_matmul, whole(TK_SHAPE(65, 70), TK_FLOAT32),
+             whole(TK_SHAPE(70, 33), TK_FLOAT32));
+}
+
 static void test_rows(void **state) {
     (void)state;
     static const tk_dtype dtypes[] = {TK_FLOAT32, TK_FLOAT16, TK_BFLOAT16};
@@ -258,6 +285,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
         TEST(test_moves_and_elementwise),
+        TEST(test_generated),
         TEST(test_rows),
         TEST(test_products),
         TEST(test_gradients),
@@ -267,6 +295,7 @@ int main(void) {
     };
     const struct CMUnitTest small_tests[] = {
         TEST(test_moves_and_elementwise),
+        TEST(test_generated),
         TEST(test_rows),
         TEST(test_products),
         TEST(test_gradients),

@@ -105,8 +105,11 @@ def test_waiting_lets_other_threads_run():
 
 
 def test_interrupt():
+    # A shell that starts this run in the background has the signal ignored, which children inherit.
     code = """
+import signal
 import tiki as tk
+signal.signal(signal.SIGINT, signal.default_int_handler)
 a = tk.ones((1200, 1200))
 print("ready", flush=True)
 try:
@@ -122,7 +125,10 @@ except KeyboardInterrupt:
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.7)
     os.kill(process.pid, signal.SIGINT)
-    assert process.communicate(timeout=60)[0].strip() == "interrupted"
+    try:
+        assert process.communicate(timeout=60)[0].strip() == "interrupted"
+    finally:
+        process.kill()
 
 
 def test_broadcast_shapes():

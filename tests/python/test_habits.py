@@ -149,7 +149,9 @@ def test_programs_end_cleanly(name):
 
 
 def test_interrupt_ends_a_program():
-    code = "import tiki as tk\nprint('ready', flush=True)\na = tk.random.normal((1500, 1500))\nwhile True: tk.eval(a @ a @ a)"
+    # A shell that starts this run in the background has the signal ignored, which children inherit.
+    code = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code += "import tiki as tk\nprint('ready', flush=True)\na = tk.random.normal((1500, 1500))\nwhile True: tk.eval(a @ a @ a)"
     program = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
