@@ -268,6 +268,16 @@ tk_status tk_kcontract_check(const tk_kernel *kernel) {
     return TK_OK;
 }
 
+bool tk_kcontract_cluster(const tk_kcontract *contract, int64_t out[3]) {
+    for (int i = 0; i < 3; i++) {
+        if (contract->cluster[i] < 0 ||
+            contract->exprs.items[contract->cluster[i]].kind != TK_KX_CONST)
+            return false;
+        out[i] = contract->exprs.items[contract->cluster[i]].value;
+    }
+    return true;
+}
+
 /* ---- launching ---- */
 
 static bool holds(unsigned relation, int64_t a, int64_t b) {

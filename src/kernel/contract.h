@@ -27,6 +27,10 @@ void tk_kexpr_put(const tk_kernel *kernel, int32_t expr, tk_strbuf *out);
 int64_t tk_kparam_bytes(const tk_kernel *kernel, int index);
 int64_t tk_kparam_offset(const tk_kernel *kernel, int index);
 
+/* Blocks of a cluster where the contract has them as numbers; false where it has none, or some
+ * that follow from arguments. */
+bool tk_kcontract_cluster(const tk_kcontract *contract, int64_t out[3]);
+
 /* What parser and builder need not check on the way: parameter types, block, expressions. */
 tk_status tk_kcontract_check(const tk_kernel *kernel);
 

@@ -10,12 +10,6 @@ static tk_status open_cpu(int index, void **out_state) {
 
 static void close_cpu(void *state) { (void)state; }
 
-static tk_status run_task(void *state, tk_queue *queue, tk_task task, void *arg) {
-    (void)state;
-    (void)queue;
-    return task(arg);
-}
-
 const tk_driver tk_driver_cpu = {
     .name = "cpu",
     .host_memory = true,
@@ -25,6 +19,6 @@ const tk_driver tk_driver_cpu = {
     .allocate = tk_host_allocate,
     .free = tk_host_free,
     .copy = tk_host_copy,
-    .run = run_task,
+    .run = tk_host_run,
     .synchronize = tk_host_synchronize,
 };

@@ -15,12 +15,6 @@ static tk_status open_emulator(int index, void **out_state) {
 
 static void close_emulator(void *state) { (void)state; }
 
-static tk_status run_task(void *state, tk_queue *queue, tk_task task, void *arg) {
-    (void)state;
-    (void)queue;
-    return task(arg);
-}
-
 const tk_driver tk_driver_emulator = {
     .name = "emulator",
     .host_memory = true,
@@ -30,6 +24,6 @@ const tk_driver tk_driver_emulator = {
     .allocate = tk_host_allocate,
     .free = tk_host_free,
     .copy = tk_host_copy,
-    .run = run_task,
+    .run = tk_host_run,
     .synchronize = tk_host_synchronize,
 };

@@ -78,3 +78,9 @@ tk_status tk_host_synchronize(void *state) {
     (void)state;
     return TK_OK;
 }
+
+tk_status tk_host_run(void *state, tk_queue *queue, tk_task task, void *arg) {
+    (void)state;
+    (void)queue;
+    return task(arg);
+}

@@ -18,4 +18,7 @@ tk_status tk_host_copy(void *state, void *to, const void *from, size_t bytes, tk
 
 tk_status tk_host_synchronize(void *state);
 
+/* Runs a task at once, on the calling thread. */
+tk_status tk_host_run(void *state, tk_queue *queue, tk_task task, void *arg);
+
 #endif

@@ -73,4 +73,18 @@ static inline void assemble_gemm(tk_library_id id, product p) {
     }
 }
 
+/* Each schedule is refused with a message that has the text behind it. */
+static inline void refuse_schedules(tk_library_id id, const tk_library_tensor *list, size_t count,
+                                    const char *const (*texts)[2]) {
+    for (size_t i = 0; i < count; i++) {
+        tk_library_schedule schedule;
+        tk_library_plan *plan = NULL;
+        assert_ok(tk_library_schedule_default(id, 3, list, &schedule));
+        assert_ok(tk_library_schedule_read(id, texts[i][0], &schedule));
+        assert_int_equal(tk_library_plan_create(id, 3, list, 0, NULL, &schedule, &plan),
+                         TK_INVALID_ARGUMENT);
+        if (!strstr(tk_error_message(), texts[i][1])) fail_msg("%s", tk_error_message());
+    }
+}
+
 #endif

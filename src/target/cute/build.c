@@ -21,12 +21,9 @@
 #include "tiki/analysis.h"
 
 /* Products and sums are not contracted: mul and add of a kernel are two operations. */
-static const char plain_options[] = "check-inline-asm=false cubin-format=bin opt-level=3 "
-                                    "enable-cuda-dialect=true cuda-dialect-external-module=true "
-                                    "nvvm-options=-fma=0",
-                  line_options[] = "check-inline-asm=false cubin-format=bin opt-level=3 "
-                                   "enable-cuda-dialect=true cuda-dialect-external-module=true "
-                                   "nvvm-options=-fma=0 preserve-line-info=true";
+#define OPTIONS                                                                                    \
+    "check-inline-asm=false cubin-format=bin opt-level=3 enable-cuda-dialect=true "                \
+    "cuda-dialect-external-module=true nvvm-options=-fma=0"
 
 /* ---- messages ---- */
 
@@ -100,7 +97,7 @@ static tk_status take_answer(tk_artifact *artifact, const tk_build *how, tk_cute
 
 static tk_status compile(tk_artifact *artifact, const tk_build *how, const tk_cute_places *places) {
     tk_cute_job job = {.arch = artifact->arch,
-                       .options = how->lines ? line_options : plain_options,
+                       .options = how->lines ? OPTIONS " preserve-line-info=true" : OPTIONS,
                        .text = artifact->text,
                        .text_bytes = strlen(artifact->text),
                        .ptx = true,

@@ -117,7 +117,7 @@ void tk_cute_fail(tk_cute *x, const tk_kop *op, const char *format, ...) TK_PRIN
 /* The operations of a block, one step further in. */
 void tk_cute_block(tk_cute *x, const tk_kblock *block);
 
-/* `names : types` of values, "" for none: " : f32, i32". */
+/* "%a, %b", and "f32, i32"; "" for none. */
 const char *tk_cute_list(tk_cute *x, uint32_t count, tk_kvalue *const *values);
 const char *tk_cute_types(tk_cute *x, uint32_t count, tk_kvalue *const *values);
 

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "kernel/check.h"
+#include "kernel/contract.h"
 #include "kernel/verify.h"
 #include "target/cute/cute.h"
 
@@ -345,16 +346,6 @@ static void put_param(tk_cute *x, const tk_kparameter *param, tk_strbuf *out) {
         x->status = tk_fail(TK_UNSUPPORTED, "CuTe: parameter %s is a vector", name);
 }
 
-static bool constant_cluster(const tk_kcontract *contract, int64_t *out) {
-    for (int i = 0; i < 3; i++) {
-        if (contract->cluster[i] < 0 ||
-            contract->exprs.items[contract->cluster[i]].kind != TK_KX_CONST)
-            return false;
-        out[i] = contract->exprs.items[contract->cluster[i]].value;
-    }
-    return true;
-}
-
 static void put_head(tk_cute *x, tk_strbuf *out) {
     const tk_kcontract *contract = &x->kernel->contract;
     int64_t cluster[3];
@@ -375,7 +366,7 @@ static void put_head(tk_cute *x, tk_strbuf *out) {
                      contract->block[0], contract->block[1], contract->block[2]);
     if (contract->min_blocks)
         tk_strbuf_printf(out, ", nvvm.minctasm = %" PRId64 " : i32", contract->min_blocks);
-    if (constant_cluster(contract, cluster))
+    if (tk_kcontract_cluster(contract, cluster))
         tk_strbuf_printf(out,
                          ", nvvm.cluster_dim = array<i32: %" PRId64 ", %" PRId64 ", %" PRId64 ">",
                          cluster[0], cluster[1], cluster[2]);

@@ -29,7 +29,7 @@ static const char *assignments(tk_cute *x, uint32_t count, tk_kvalue *const *to,
     return list;
 }
 
-/* Ends a region with the values of its last operation from number `from` on. */
+/* Ends a region with the values of its last operation. */
 static void put_yield(tk_cute *x, const tk_kop *last) {
     x->depth++;
     if (last->n_operands)

@@ -298,7 +298,7 @@ void tk_cute_answer_free(tk_cute_answer *answer) {
     *answer = (tk_cute_answer){0};
 }
 
-/* With a worker that this thread holds. *started: errors are told already. */
+/* With a place that this thread holds. *told: the error has its message already. */
 static tk_status compile_on(worker *w, const tk_cute_job *job, int64_t deadline, bool *told,
                             tk_cute_answer *out) {
     tk_status status = TK_OK;

@@ -242,16 +242,6 @@ static void put_params(const tk_ptx *x, tk_strbuf *out) {
     }
 }
 
-static bool constant_cluster(const tk_kcontract *contract, int64_t *out) {
-    for (int i = 0; i < 3; i++) {
-        if (contract->cluster[i] < 0 ||
-            contract->exprs.items[contract->cluster[i]].kind != TK_KX_CONST)
-            return false;
-        out[i] = contract->exprs.items[contract->cluster[i]].value;
-    }
-    return true;
-}
-
 static void put_directives(const tk_ptx *x, tk_strbuf *out) {
     const tk_kcontract *contract = &x->kernel->contract;
     int64_t cluster[3];
@@ -259,7 +249,7 @@ static void put_directives(const tk_ptx *x, tk_strbuf *out) {
                      contract->block[1], contract->block[2]);
     if (contract->min_blocks)
         tk_strbuf_printf(out, ".minnctapersm %" PRId64 "\n", contract->min_blocks);
-    if (x->arch >= 90 && constant_cluster(contract, cluster))
+    if (x->arch >= 90 && tk_kcontract_cluster(contract, cluster))
         tk_strbuf_printf(
             out, ".explicitcluster\n.reqnctapercluster %" PRId64 ", %" PRId64 ", %" PRId64 "\n",
             cluster[0], cluster[1], cluster[2]);
