@@ -8,6 +8,7 @@
 
 #include "runtime/standin/standin.h"
 #include "support/arrays.h"
+#include "support/says.h"
 #include "tiki/bench.h"
 
 static standin fake;
@@ -96,7 +97,7 @@ static void test_bytes_are_counted(void **state) {
 static void gives(const tk_bench_spec *spec, tk_status status, const char *says) {
     tk_bench_result result;
     assert_int_equal(tk_bench_kernel(spec, &result), status);
-    if (!strstr(tk_error_message(), says)) fail_msg("'%s' not in '%s'", says, tk_error_message());
+    assert_error_says(says);
 }
 
 static void test_errors(void **state) {

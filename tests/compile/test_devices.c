@@ -4,32 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/arrays.h"
-#include "tiki/devices.h"
+#include "support/emulator_fixture.h"
+#include "support/says.h"
 #include "tiki/transforms.h"
-
-static tk_context *ctx;
-static tk_scope scope;
-static tk_stream_id emulator;
-
-static int begin(void **state) {
-    (void)state;
-    ctx = make_context();
-    scope = tk_scope_open(ctx);
-    return tk_device_stream(ctx, "emulator", &emulator) == TK_OK ? 0 : -1;
-}
-
-static int end(void **state) {
-    (void)state;
-    tk_scope_close(scope);
-    tk_context_release(ctx);
-    return 0;
-}
-
-static void assert_says(const char *text) {
-    if (!strstr(tk_error_message(), text))
-        fail_msg("'%s' is not in '%s'", text, tk_error_message());
-}
 
 static tk_array there(tk_array array) { return tk_to_stream(array, emulator); }
 static tk_array back(tk_array array) { return tk_to_stream(array, TK_DEFAULT_STREAM); }
@@ -64,7 +41,7 @@ static void test_names(void **state) {
     assert_int_equal(stream, emulator);
     assert_int_equal(tk_device_stream(ctx, "emulator:1", &stream), TK_NOT_FOUND);
     assert_int_equal(tk_device_stream(ctx, "tpu", &stream), TK_NOT_FOUND);
-    assert_says("expected cpu, emulator, gpu or gpu:NUMBER");
+    assert_error_says("expected cpu, emulator, gpu or gpu:NUMBER");
     assert_int_equal(tk_device_stream(ctx, "gpu:", &stream), TK_NOT_FOUND);
     assert_int_equal(tk_device_stream(ctx, "gpu:x", &stream), TK_NOT_FOUND);
     assert_string_equal(tk_device_name(tk_stream_device_of(ctx, emulator)), "emulator:0");
@@ -100,7 +77,7 @@ static void test_memory_is_counted(void **state) {
     assert_true(tk_device_memory(device).active >= before + 4096);
     tk_device_set_memory_limit(device, 8192);
     assert_int_equal(tk_eval(there(numbers(TK_SHAPE(1 << 16), TK_FLOAT32))), TK_OUT_OF_MEMORY);
-    assert_says("emulator:0");
+    assert_error_says("emulator:0");
 }
 
 static void test_views_and_copies(void **state) {
@@ -300,11 +277,11 @@ static void test_refusals(void **state) {
     (void)state;
     tk_array a = numbers(TK_SHAPE(3, 3), TK_FLOAT32), d = there(a);
     assert_int_equal(tk_array_status(tk_add(a, d)), TK_INVALID_ARGUMENT);
-    assert_says("operand 0 is on cpu:0 and operand 1 on emulator:0: move one of them");
+    assert_error_says("operand 0 is on cpu:0 and operand 1 on emulator:0: move one of them");
     assert_int_equal(tk_array_status(tk_add(d, a)), TK_INVALID_ARGUMENT);
     assert_int_equal(tk_array_status(tk_cumsum(d, 0, false, true)), TK_UNSUPPORTED);
     assert_int_equal(tk_array_status(tk_sort(d, -1)), TK_UNSUPPORTED);
-    assert_says("sort_axis has no kernel on emulator:0");
+    assert_error_says("sort_axis has no kernel on emulator:0");
     assert_int_equal(tk_array_status(tk_add(there(tk_astype(a, TK_COMPLEX64)), d)), TK_UNSUPPORTED);
 }
 
@@ -374,7 +351,7 @@ static void test_gradients_cross(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_emulator, close_context)
         TEST(test_names),
         TEST(test_there_and_back),
         TEST(test_memory_is_counted),

@@ -3,12 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/emulator_fixture.h"
 #include "support/kernel_files.h"
+#include "support/says.h"
 #include "tiki/kernel_op.h"
 
-static tk_context *ctx;
-static tk_scope scope;
-static tk_stream_id emulator;
 static tk_kernel *add_kernel, *scale_kernel, *square_kernel;
 
 /* x *= factor, element by element; then a kernel with a residual: y = x x, r = 2 x. */
@@ -30,28 +29,18 @@ static const char square_text[] =
     "%u = add %v, %v : f32\nstore %py, %w\nstore %pr, %u\n}\n}\n";
 
 static int begin(void **state) {
-    (void)state;
-    ctx = make_context();
-    scope = tk_scope_open(ctx);
     add_kernel = parse_file("examples/kernels/vector_add.tk");
     scale_kernel = parse_text(scale_text);
     square_kernel = parse_text(square_text);
-    return tk_device_stream(ctx, "emulator", &emulator) == TK_OK ? 0 : -1;
+    return open_emulator(state);
 }
 
 static int end(void **state) {
-    (void)state;
-    tk_scope_close(scope);
-    tk_context_release(ctx);
+    close_context(state);
     tk_kernel_release(add_kernel);
     tk_kernel_release(scale_kernel);
     tk_kernel_release(square_kernel);
     return 0;
-}
-
-static void assert_says(const char *text) {
-    if (!strstr(tk_error_message(), text))
-        fail_msg("'%s' is not in '%s'", text, tk_error_message());
 }
 
 static tk_array range(int64_t n) {
@@ -120,7 +109,7 @@ static void test_bindings_are_checked(void **state) {
     tk_launch_spec good = add_spec(8, binds, &output), spec = good;
 #define REFUSES(status, text)                                                                      \
     assert_int_equal(tk_launch(ctx, &spec, inputs, 2, &out), status);                              \
-    assert_says(text);                                                                             \
+    assert_error_says(text);                                                                       \
     spec = add_spec(8, binds, &output)
     spec.size = 3;
     REFUSES(TK_INVALID_ARGUMENT, "tk_launch_spec.size is 3");
@@ -151,11 +140,11 @@ static void test_bindings_are_checked(void **state) {
 #undef REFUSES
     inputs[1] = tk_to_stream(inputs[1], TK_DEFAULT_STREAM);
     assert_int_equal(tk_launch(ctx, &spec, inputs, 2, &out), TK_INVALID_ARGUMENT);
-    assert_says("move one of them");
+    assert_error_says("move one of them");
     inputs[0] = tk_to_stream(inputs[0], TK_DEFAULT_STREAM);
     assert_ok(tk_launch(ctx, &spec, inputs, 2, &out));
     assert_int_equal(tk_eval(out.items[0]), TK_UNSUPPORTED);
-    assert_says("kernel vector_add cannot be launched on cpu:0");
+    assert_error_says("kernel vector_add cannot be launched on cpu:0");
     tk_arrays_clear(&out);
 }
 
@@ -213,7 +202,7 @@ static void test_findings_are_errors(void **state) {
     tk_array x = range(4);
     assert_ok(tk_launch(ctx, &spec, &x, 1, &out));
     assert_int_equal(tk_eval(out.items[0]), TK_DEVICE_ERROR);
-    assert_says("kernel test launched at model.c:12: out of bounds");
+    assert_error_says("kernel test launched at model.c:12: out of bounds");
     assert_int_equal(tk_eval(out.items[0]), TK_DEVICE_ERROR); /* and again */
     tk_arrays_clear(&out);
     tk_kernel_release(bad);
@@ -338,19 +327,19 @@ static void test_missing_rules(void **state) {
     tk_array x = range(4), one = tk_ones_like(x), batch = tk_reshape(range(6), TK_SHAPE(2, 3));
     tk_arrays out = {0};
     assert_int_equal(tk_grad(ctx, loss, &rules, &x, 1, NULL, 0, &out), TK_UNSUPPORTED);
-    assert_says("square has no vjp, which reverse mode needs");
+    assert_error_says("square has no vjp, which reverse mode needs");
     assert_int_equal(tk_jvp(ctx, call_square, &rules, &x, 1, &one, &out, &out), TK_UNSUPPORTED);
-    assert_says("square has no jvp, which forward mode needs");
+    assert_error_says("square has no jvp, which forward mode needs");
     assert_int_equal(tk_vmap(ctx, call_square, &rules, &batch, 1, NULL, NULL, &out),
                      TK_UNSUPPORTED);
-    assert_says("square has no batching rule, which vmap needs");
+    assert_error_says("square has no batching rule, which vmap needs");
     tk_arrays_clear(&out);
     /* a bare launch has none */
     assert_int_equal(tk_vmap(ctx, square, NULL, &batch, 1, NULL, NULL, &out), TK_UNSUPPORTED);
-    assert_says("kernel square has no batching rule");
+    assert_error_says("kernel square has no batching rule");
     tk_array ct[] = {one, one};
     assert_int_equal(tk_vjp(ctx, square, NULL, &x, 1, ct, 2, &out, &out), TK_UNSUPPORTED);
-    assert_says("kernel square has no derivative");
+    assert_error_says("kernel square has no derivative");
     assert_int_equal(tk_jvp(ctx, square, NULL, &x, 1, &one, &out, &out), TK_UNSUPPORTED);
     tk_arrays_clear(&out);
     rules.size = 1;

@@ -4,32 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/arrays.h"
+#include "support/emulator_fixture.h"
+#include "support/says.h"
 #include "tiki/library_op.h"
 #include "tiki/transforms.h"
-
-static tk_context *ctx;
-static tk_scope scope;
-static tk_stream_id emulator;
-
-static int begin(void **state) {
-    (void)state;
-    ctx = make_context();
-    scope = tk_scope_open(ctx);
-    return tk_device_stream(ctx, "emulator", &emulator) == TK_OK ? 0 : -1;
-}
-
-static int end(void **state) {
-    (void)state;
-    tk_scope_close(scope);
-    tk_context_release(ctx);
-    return 0;
-}
-
-static void assert_says(const char *text) {
-    if (!strstr(tk_error_message(), text))
-        fail_msg("'%s' is not in '%s'", text, tk_error_message());
-}
 
 static tk_array there(tk_array array) { return tk_to_stream(array, emulator); }
 
@@ -171,10 +149,10 @@ static void test_schedules(void **state) {
     assert_near(tk_kernel_softmax(x, &schedule), plain, 1e-6f);
     schedule.held = 1;
     assert_int_equal(tk_array_status(tk_kernel_softmax(x, &schedule)), TK_INVALID_ARGUMENT);
-    assert_says("less than a row of 256");
+    assert_error_says("less than a row of 256");
     schedule.threads_per_row = 7;
     assert_int_equal(tk_array_status(tk_kernel_softmax(x, &schedule)), TK_INVALID_ARGUMENT);
-    assert_says("threads_per_row");
+    assert_error_says("threads_per_row");
     assert_int_equal(tk_library_schedule_for(TK_LIBRARY_ADD, &x, 1, &schedule), TK_UNSUPPORTED);
     assert_int_equal(tk_library_schedule_for(TK_LIBRARY_GEMM, &x, 1, &schedule),
                      TK_INVALID_ARGUMENT);
@@ -187,19 +165,19 @@ static void test_refusals(void **state) {
     tk_array x = there(numbers(TK_SHAPE(8, 16), TK_FLOAT32)),
              w = there(numbers(TK_SHAPE(15), TK_FLOAT32));
     assert_int_equal(tk_array_status(tk_kernel_rms_norm(x, w, 1e-5, NULL)), TK_SHAPE_ERROR);
-    assert_says("weight");
+    assert_error_says("weight");
     assert_int_equal(tk_array_status(tk_kernel_matmul(x, x, NULL)), TK_DTYPE_ERROR);
     assert_int_equal(tk_array_status(tk_kernel_softmax(tk_astype(x, TK_INT32), NULL)),
                      TK_DTYPE_ERROR);
     tk_array here = numbers(TK_SHAPE(8, 16), TK_FLOAT32), y = tk_kernel_softmax(here, NULL);
     assert_ok(tk_array_status(y));
     assert_int_equal(tk_eval(y), TK_UNSUPPORTED);
-    assert_says("kernel softmax cannot be launched on cpu:0");
+    assert_error_says("kernel softmax cannot be launched on cpu:0");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_emulator, close_context)
         TEST(test_values_and_derivatives),
         TEST(test_batches),
         TEST(test_schedules),

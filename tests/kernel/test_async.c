@@ -1,5 +1,6 @@
 /* What atomic, asynchronous and cluster operations compute in the emulator. */
 #include "support/kernel_async.h"
+#include "support/says.h"
 
 #include "tiki/runtime.h"
 
@@ -41,7 +42,7 @@ static void assert_refused(const char *map, const char *body, tk_status status, 
     tk_kemulate how = {.n_arguments = 4, .arguments = arguments, .buffers = buffers};
     tk_emulation *emulation = NULL;
     assert_int_equal(tk_kernel_emulate(kernel, &how, &emulation), status);
-    if (!strstr(tk_error_message(), words)) fail_msg("%s", tk_error_message());
+    assert_error_says(words);
     tk_kernel_release(kernel);
 }
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "runtime/cuda_device.h"
 #include "runtime/standin/standin.h"
+#include "support/says.h"
 
 static standin fake;
 
@@ -30,8 +31,7 @@ static int reset(void **state) {
 static void expect(tk_status status, const char *path, const char *text) {
     tk_cuda_api api;
     assert_int_equal(tk_cuda_api_open(path, &api), status);
-    if (!strstr(tk_error_message(), text))
-        fail_msg("'%s' is not in '%s'", text, tk_error_message());
+    assert_error_says(text);
 }
 
 static void test_no_library(void **state) {

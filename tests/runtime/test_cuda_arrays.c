@@ -3,6 +3,7 @@
  * again, or says that the device is lost. The assembler is a script that hands the text through. */
 #define _GNU_SOURCE
 #include "support/kernel_files.h"
+#include "support/says.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -67,11 +68,6 @@ static int end(void **state) {
     tk_scope_close(scope);
     tk_context_release(ctx);
     return fake.standin_live();
-}
-
-static void assert_says(const char *text) {
-    if (!strstr(tk_error_message(), text))
-        fail_msg("'%s' is not in '%s'", text, tk_error_message());
 }
 
 static tk_array values(int64_t n) {
@@ -202,7 +198,7 @@ static void fails_once(const char *function, CUresult result, tk_status status, 
     assert_ok(tk_eval(x));
     fake.standin_fail(function, 1, result);
     assert_int_equal(tk_eval(y), status);
-    assert_says(says);
+    assert_error_says(says);
     assert_doubled(y, 2);
 }
 
@@ -236,7 +232,7 @@ static void test_out_of_memory(void **state) {
     tk_device_set_memory_limit(device, 400000);
     tk_array y = sum_of(held, held);
     assert_int_equal(tk_eval(y), TK_OUT_OF_MEMORY);
-    assert_says("cuda:0");
+    assert_error_says("cuda:0");
     tk_device_set_memory_limit(device, SIZE_MAX);
     assert_ok(tk_eval(y));
 }
@@ -247,9 +243,9 @@ static void test_a_lost_device_says_so(void **state) {
     assert_ok(tk_eval(x));
     fake.standin_fail("cuLaunchKernelEx", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(tk_eval(y), TK_DEVICE_ERROR);
-    assert_says("an illegal memory access");
+    assert_error_says("an illegal memory access");
     assert_int_equal(tk_eval(z), TK_DEVICE_ERROR);
-    assert_says("an illegal memory access");
+    assert_error_says("an illegal memory access");
     float got[100];
     assert_int_equal(tk_copy_out(x, got, sizeof got), TK_DEVICE_ERROR);
     assert_int_equal(tk_eval(values(5)), TK_DEVICE_ERROR);
@@ -281,7 +277,7 @@ static void test_errors_that_come_later(void **state) {
     tk_arrays out = {0};
     assert_ok(tk_launch(ctx, &spec, &x, 1, &out));
     assert_int_equal(tk_eval(out.items[0]), TK_DEVICE_ERROR);
-    assert_says("trap launched at model.c:50");
+    assert_error_says("trap launched at model.c:50");
     tk_arrays_clear(&out);
     tk_kernel_release(trap);
     free(text);
@@ -301,9 +297,9 @@ static void test_preconditions(void **state) {
                            .outputs = &output};
     tk_arrays outputs = {0};
     assert_int_equal(tk_launch(ctx, &spec, &x, 1, &outputs), TK_INVALID_ARGUMENT);
-    assert_says("%n >= 0");
+    assert_error_says("%n >= 0");
     assert_int_equal(tk_array_status(tk_sort(x, 0)), TK_UNSUPPORTED);
-    assert_says("sort_axis has no kernel on cuda:0");
+    assert_error_says("sort_axis has no kernel on cuda:0");
     assert_ok(launch_add(x, x, &out));
 }
 

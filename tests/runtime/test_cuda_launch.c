@@ -94,7 +94,7 @@ static void test_pinned(void **state) {
     fake.standin_fail("cuMemHostAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
     assert_int_equal(tk_cuda_pinned_new(cuda, 64, &memory), TK_OUT_OF_MEMORY);
     assert_null(memory);
-    assert_says("64 bytes of pinned host memory");
+    assert_error_says("64 bytes of pinned host memory");
     tk_buffer_release(x);
 }
 
@@ -178,7 +178,7 @@ static void test_modules_that_do_not_load(void **state) {
     tk_cuda_module *module;
     assert_int_equal(tk_cuda_module_load(cuda, "garbage", 7, "broken", &module), TK_FORMAT_ERROR);
     assert_null(module);
-    assert_says(
+    assert_error_says(
         "loading broken for compute capability 9.0: ptxas: no entry: CUDA_ERROR_INVALID_PTX");
     fake.standin_fail("cuModuleLoadDataEx", 1, CUDA_ERROR_NO_BINARY_FOR_GPU);
     assert_int_equal(tk_cuda_module_load(cuda, STANDIN_PTX, sizeof STANDIN_PTX, "x", &module),
@@ -188,7 +188,7 @@ static void test_modules_that_do_not_load(void **state) {
                      TK_OK);
     tk_cuda_function *function;
     assert_int_equal(tk_cuda_module_function(module, "no_such", &function), TK_NOT_FOUND);
-    assert_says("kernel no_such of module x");
+    assert_error_says("kernel no_such of module x");
     fake.standin_fail("cuFuncGetAttribute", 3, CUDA_ERROR_INVALID_HANDLE);
     assert_int_equal(tk_cuda_module_function(module, "add_f32", &function), TK_DEVICE_ERROR);
     assert_int_equal(tk_cuda_module_function(module, "add_f32", &function), TK_OK);
@@ -250,7 +250,8 @@ static void test_packing(void **state) {
     assert_int_equal(packing.params[3].offset, 64);
     assert_int_equal(packing.bytes, 192);
     assert_int_equal(tk_cuda_packing_add(&packing, 4000, 1), TK_UNSUPPORTED);
-    assert_says("parameter 4 of 4000 bytes: a kernel takes at most 64 parameters and 4096 bytes");
+    assert_error_says(
+        "parameter 4 of 4000 bytes: a kernel takes at most 64 parameters and 4096 bytes");
     while (packing.count < TK_CUDA_MAX_PARAMS)
         assert_int_equal(tk_cuda_packing_add(&packing, 1, 1), TK_OK);
     assert_int_equal(tk_cuda_packing_add(&packing, 1, 1), TK_UNSUPPORTED);
@@ -259,7 +260,7 @@ static void test_packing(void **state) {
 static void refuse(tk_cuda_launch launch, tk_status status, const char *text) {
     tk_cuda_prepared prepared;
     assert_int_equal(tk_cuda_launch_prepare(&launch, &prepared), status);
-    assert_says(text);
+    assert_error_says(text);
 }
 
 static void test_refused_shapes(void **state) {
@@ -310,7 +311,7 @@ static void test_what_the_driver_is_told(void **state) {
     fake.standin_fail("cuFuncSetAttribute", 1, CUDA_ERROR_INVALID_VALUE);
     launch.dynamic_shared = 200 << 10;
     assert_int_equal(tk_cuda_launch_prepare(&launch, &prepared), TK_INVALID_ARGUMENT);
-    assert_says("kernel nothing: 204800 bytes of dynamic shared memory");
+    assert_error_says("kernel nothing: 204800 bytes of dynamic shared memory");
     wait_all();
 }
 
@@ -328,8 +329,8 @@ static void test_errors_name_the_launch(void **state) {
     (void)state;
     fake.standin_fail("cuLaunchKernelEx", 1, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     assert_int_equal(launch_one(queue, "nothing", NULL), TK_UNSUPPORTED);
-    assert_says("cuda:0: kernel nothing launched at here.c:7: "
-                "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE");
+    assert_error_says("cuda:0: kernel nothing launched at here.c:7: "
+                      "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE");
     assert_int_equal(launch_one(queue, "nothing", NULL), TK_OK);
     wait_all();
 }
@@ -340,10 +341,11 @@ static void test_debug_mode_finds_the_kernel(void **state) {
     tk_cuda_prepared add = prepare_add();
     assert_int_equal(launch_one(queue, "nothing", NULL), TK_OK);
     assert_int_equal(launch_one(queue, "assert_fails", NULL), TK_DEVICE_ERROR);
-    assert_says("cuda:0 is lost for the rest of this process: kernel assert_fails launched at "
-                "here.c:7, while it ran: CUDA_ERROR_ASSERT");
+    assert_error_says(
+        "cuda:0 is lost for the rest of this process: kernel assert_fails launched at "
+        "here.c:7, while it ran: CUDA_ERROR_ASSERT");
     assert_int_equal(tk_cuda_launch_run(&add, queue, NULL, NULL), TK_DEVICE_ERROR);
-    assert_says("kernel assert_fails launched at here.c:7, while it ran");
+    assert_error_says("kernel assert_fails launched at here.c:7, while it ran");
     assert_null(strstr(tk_error_message(), "not known to have ended"));
 }
 
@@ -355,8 +357,9 @@ static void test_many_suspects(void **state) {
     for (int i = 0; i < 8; i++) assert_int_equal(launch_one(queue, "nothing", NULL), TK_OK);
     fake.standin_fail("cuEventRecord", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(tk_cuda_queue_wait(queue, tk_cuda_queue_ticket(queue), NULL), TK_DEVICE_ERROR);
-    assert_says("not known to have ended: slow launched at here.c:7 (stream 1), nothing launched");
-    assert_says("and others; TIKI_CUDA_DEBUG=1 finds which");
+    assert_error_says(
+        "not known to have ended: slow launched at here.c:7 (stream 1), nothing launched");
+    assert_error_says("and others; TIKI_CUDA_DEBUG=1 finds which");
     tk_buffer_release(x);
 }
 
@@ -392,12 +395,12 @@ static void test_tensor_maps(void **state) {
         uint64_t good = *bad[i].field;
         *bad[i].field = bad[i].value;
         assert_int_equal(tk_cuda_tensor_bind(cuda, &rule, &binding), TK_INVALID_ARGUMENT);
-        assert_says(bad[i].text);
+        assert_error_says(bad[i].text);
         *bad[i].field = good;
     }
     rule.box[0] = 512;
     assert_int_equal(tk_cuda_tensor_bind(cuda, &rule, &binding), TK_INVALID_ARGUMENT);
-    assert_says("axis 0 has a box of 512, expected 1 to 256");
+    assert_error_says("axis 0 has a box of 512, expected 1 to 256");
     rule.box[0] = 32, rule.element_strides[1] = 0;
     assert_int_equal(tk_cuda_tensor_bind(cuda, &rule, &binding), TK_INVALID_ARGUMENT);
     rule.element_strides[1] = 1, rule.rank = 6;
@@ -426,7 +429,7 @@ static void test_graph(void **state) {
     tk_queue *other = open_queue();
     assert_int_equal(tk_cuda_queue_wait(queue, tk_cuda_queue_ticket(queue), NULL),
                      TK_INVALID_ARGUMENT);
-    assert_says("is being captured into a graph");
+    assert_error_says("is being captured into a graph");
     assert_int_equal(tk_cuda_queue_follow(other, tk_cuda_queue_mark(queue)), TK_INVALID_ARGUMENT);
     assert_int_equal(tk_cuda_upload(queue, address_of(x), &value, 4), TK_INVALID_ARGUMENT);
     assert_int_equal(tk_cuda_download(queue, &value, address_of(x), 4, NULL), TK_INVALID_ARGUMENT);
@@ -473,7 +476,7 @@ static void test_graphs_that_fail(void **state) {
     assert_int_equal(tk_cuda_capture_end(graph), TK_OK);
     fake.standin_fail("cuGraphLaunch", 1, CUDA_ERROR_OUT_OF_MEMORY);
     assert_int_equal(tk_cuda_graph_launch(graph, queue), TK_OUT_OF_MEMORY);
-    assert_says("launching a graph of 0 works in stream 1");
+    assert_error_says("launching a graph of 0 works in stream 1");
     tk_cuda_graph_release(graph);
 }
 

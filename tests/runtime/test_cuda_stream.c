@@ -53,7 +53,7 @@ static void test_failed_open(void **state) {
     tk_queue *queue;
     fake.standin_fail("cuStreamCreate", 1, CUDA_ERROR_OUT_OF_MEMORY);
     assert_int_equal(tk_cuda_queue_open(cuda, &queue), TK_OUT_OF_MEMORY);
-    assert_says("cuda:0: making a stream: CUDA_ERROR_OUT_OF_MEMORY");
+    assert_error_says("cuda:0: making a stream: CUDA_ERROR_OUT_OF_MEMORY");
     assert_null(queue);
     tk_cuda_queue_close(open_queue());
 }
@@ -93,9 +93,9 @@ static void test_waits_give_up(void **state) {
     tk_wait asked = {.poll = stop_at_third, .arg = &polls}, limited = {.seconds = 0.02};
     assert_int_equal(tk_cuda_queue_wait(queue, 1, &asked), TK_INTERRUPTED);
     assert_int_equal(polls, 3);
-    assert_says("asked to stop");
+    assert_error_says("asked to stop");
     assert_int_equal(tk_cuda_queue_wait(queue, 1, &limited), TK_INTERRUPTED);
-    assert_says("time limit");
+    assert_error_says("time limit");
     fake.standin_gate(true);
     assert_int_equal(tk_cuda_queue_wait(queue, 1, &asked), TK_OK);
     tk_buffer_release(x);
@@ -272,9 +272,9 @@ static void test_out_of_memory_names_holders(void **state) {
     tk_buffer *more;
     assert_int_equal(tk_buffer_new_on(device, queue, 500 << 20, &more), TK_OUT_OF_MEMORY);
     assert_null(more);
-    assert_says("cuda:0: 524288000 bytes asked for");
-    assert_says("of 1073741824 bytes free");
-    assert_says("; held: weights 629145600 bytes in 1, activations 209715200 bytes in 2");
+    assert_error_says("cuda:0: 524288000 bytes asked for");
+    assert_error_says("of 1073741824 bytes free");
+    assert_error_says("; held: weights 629145600 bytes in 1, activations 209715200 bytes in 2");
     tk_buffer_release(weights);
     assert_int_equal(tk_buffer_new_on(device, queue, 500 << 20, &more), TK_OK);
     tk_buffer_release(more);
@@ -390,9 +390,9 @@ static void test_lost_device(void **state) {
     assert_int_equal(tk_cuda_queue_wait(queue, tk_cuda_queue_ticket(queue), NULL), TK_DEVICE_ERROR);
     char first[TK_ERROR_MESSAGE_BYTES];
     strcpy(first, tk_error_message());
-    assert_says("cuda:0 is lost for the rest of this process: ");
-    assert_says("CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
-    assert_says("not known to have ended: trap launched at here.c:7");
+    assert_error_says("cuda:0 is lost for the rest of this process: ");
+    assert_error_says("CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
+    assert_error_says("not known to have ended: trap launched at here.c:7");
     assert_null(strstr(first, "nothing"));
 
     float value = 0;
@@ -406,7 +406,7 @@ static void test_lost_device(void **state) {
     assert_int_equal(device->driver->synchronize(cuda), TK_DEVICE_ERROR);
     assert_string_equal(tk_error_message(), first);
     assert_int_equal(tk_buffer_new_on(device, queue, 1 << 20, &more), TK_OUT_OF_MEMORY);
-    assert_says("the device has been lost");
+    assert_error_says("the device has been lost");
     tk_buffer_release(x);
     tk_cuda_queue_close(queue);
 }

@@ -10,6 +10,7 @@
 #include "runtime/cuda_graph.h"
 #include "runtime/cuda_module.h"
 #include "runtime/standin/standin.h"
+#include "support/says.h"
 
 static standin fake;
 static tk_device *device;
@@ -69,12 +70,6 @@ static inline tk_status launch_one(tk_queue *queue, const char *name, const void
     tk_status status = tk_cuda_launch_prepare(&launch, &prepared);
     if (status != TK_OK) return status;
     return tk_cuda_launch_run(&prepared, queue, NULL, &pointer);
-}
-
-/* Whether the latest error says all of these. */
-static inline void assert_says(const char *text) {
-    if (!strstr(tk_error_message(), text))
-        fail_msg("'%s' is not in '%s'", text, tk_error_message());
 }
 
 #endif
