@@ -32,6 +32,14 @@ def test_each_has_a_test():
     )
 
 
+def test_readme(tmp_path):
+    with open(os.path.join(ROOT, "README.md")) as file:
+        (program,) = re.findall(r"```python\n(.*?)```", file.read(), re.S)
+    (tmp_path / "first.py").write_text(program)
+    loss = re.search(r"array\((\S+), dtype=float32\)", example(tmp_path / "first.py"))
+    assert float(loss[1]) < 0.01
+
+
 def test_linear_regression():
     out = example("01_linear_regression.py", "--steps", 150)
     assert float(re.search(r"largest error of a weight ([\d.]+)", out)[1]) < 0.01
