@@ -251,8 +251,8 @@ static tk_status loop_over(tk_kput *p, const tk_kop *op, val tile, piece work, v
     tk_kblock *body;
     int64_t unroll = 0;
     tk_ktype index = tk_ktype_scalar(TK_K_I32);
-    val bounds[] = {member(p, op), whole_extent(p, tile),
-                    tk_kput_integer(p, TK_K_I32, group_size(p->kernel, op))};
+    val first = member(p, op), extent = whole_extent(p, tile);
+    val bounds[] = {first, extent, tk_kput_integer(p, TK_K_I32, group_size(p->kernel, op))};
     TK_TRY(*p->status);
     tk_kop_spec spec = {
         .code = TK_KOP_for, .n_operands = 3, .operands = bounds, .attrs = &unroll, .loc = p->loc};

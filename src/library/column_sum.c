@@ -57,13 +57,14 @@ static void put_body(pass *p, int64_t threads) {
     tk_val sums[TK_LIBRARY_MOST_LANES];
     grid(p, threads);
     tk_val chunk = tk_k_wide(b, tk_k_axis(b, TK_KOP_block_index, "y"));
-    tk_val vector = tk_k_add(b, tk_k_mul(b, tk_k_block(b), tk_k_i32(b, threads)), tk_k_thread(b));
+    tk_val thread = tk_k_thread(b);
+    tk_val vector = tk_k_add(b, tk_k_mul(b, tk_k_block(b), tk_k_i32(b, threads)), thread);
     tk_val column = tk_k_mul(b, vector, tk_k_i32(b, p->lanes));
     tk_kernel_if(b, tk_k_icmp(b, "slt", column, p->columns));
     tk_val first = tk_k_mul(b, chunk, p->of_chunk);
     tk_val end = tk_k_smin(b, tk_k_add(b, first, p->of_chunk), p->rows);
     sum_rows(p, first, end, column, sums);
-    tk_val at = tk_k_add(b, tk_k_mul(b, chunk, tk_k_wide(b, p->columns)), tk_k_wide(b, column));
+    tk_val at = tk_k_place(b, chunk, tk_k_wide(b, p->columns), column);
     tk_k_store_f32(b, tk_k_offset(b, p->target, at), p->lanes, sums);
     tk_k_end(b);
 }
@@ -116,7 +117,7 @@ static void bind_chunks(void *arg, tk_library_kernel *k, int lanes) {
 
 static void put_chunk(void *arg, tk_b *b, tk_val row, tk_val column, tk_val *out, int lanes) {
     chunked *c = arg;
-    tk_val at = tk_k_add(b, tk_k_mul(b, row, c->pitch), tk_k_wide(b, column));
+    tk_val at = tk_k_place(b, row, c->pitch, column);
     tk_k_load_f32(b, tk_k_offset(b, c->values, at), lanes, out);
 }
 
@@ -188,7 +189,7 @@ static void bind_x(void *arg, tk_library_kernel *k, int lanes) {
 
 static void put_x(void *arg, tk_b *b, tk_val row, tk_val column, tk_val *out, int lanes) {
     columns_of *c = arg;
-    tk_val at = tk_k_add(b, tk_k_mul(b, row, c->pitch), tk_k_wide(b, column));
+    tk_val at = tk_k_place(b, row, c->pitch, column);
     tk_k_load_f32(b, tk_k_offset(b, c->values, at), lanes, out);
 }
 

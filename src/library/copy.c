@@ -153,11 +153,14 @@ static void put_body(mover *m) {
     tk_k_require_from(m->b, m->units, 0);
     tk_k_grid(m->b, m->units, of_block);
     tk_kernel_block(m->b, m->threads, 1, 1);
-    tk_val first = widen(m, tk_k_thread(m->b));
-    tk_val block = tk_k_block(m->b);
-    first =
-        wide ? tk_k_add(m->b, tk_k_block_times(m->b, of_block), first)
-             : tk_k_add(m->b, tk_k_mul(m->b, block, tk_k_i32(m->b, of_block)), tk_k_thread(m->b));
+    tk_val first = tk_k_thread(m->b), before;
+    if (wide) {
+        first = tk_k_wide(m->b, first);
+        before = tk_k_block_times(m->b, of_block);
+    } else {
+        before = tk_k_mul(m->b, tk_k_block(m->b), tk_k_i32(m->b, of_block));
+    }
+    first = tk_k_add(m->b, before, first);
     for (int64_t i = 0; i < m->per_thread; i++) {
         tk_val unit = tk_k_add(m->b, first, tk_kernel_int(m->b, m->number, i * m->threads));
         tk_kernel_if(m->b, tk_k_icmp(m->b, "ult", unit, m->units));

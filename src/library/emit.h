@@ -1,5 +1,9 @@
 /* Short words for the operations that the library's kernels are written with, over the public
- * builder. Each takes the builder first; errors stick in it, so nothing is checked here. */
+ * builder. Each takes the builder first; errors stick in it, so nothing is checked here.
+ *
+ * A call emits where it is made, and C does not say which argument is evaluated first: at most one
+ * argument of a call may emit (constants do not), else compilers make kernels with other texts.
+ * tests/library/test_texts.c finds what breaks this. */
 #ifndef LIBRARY_EMIT_H
 #define LIBRARY_EMIT_H
 
@@ -80,6 +84,14 @@ static inline tk_val tk_k_narrow(tk_b *b, tk_val a) {
 }
 static inline tk_val tk_k_float_of(tk_b *b, tk_val a) {
     return tk_kernel_op(b, TK_KOP_float_from_signed, 1, &a, 0, NULL, tk_ktype_scalar(TK_K_F32));
+}
+
+/* The place of an element in a matrix, line pitch + at, in i64; `line` is i32 or i64, `pitch` i64,
+ * `at` i32. */
+static inline tk_val tk_k_place(tk_b *b, tk_val line, tk_val pitch, tk_val at) {
+    tk_val along = tk_k_wide(b, at);
+    if (line && tk_kvalue_type(line).scalar == TK_K_I32) line = tk_k_wide(b, line);
+    return tk_k_add(b, tk_k_mul(b, line, pitch), along);
 }
 
 /* A float as another type; the same value when it has it. */

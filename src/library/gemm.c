@@ -91,10 +91,11 @@ static part part_of(const gemm *g, const side *s, int64_t number) {
     part p = {.line = tk_k_ushr(b, all, i32(g, __builtin_ctzll((uint64_t)of_line)))};
     p.at = tk_k_mul(b, tk_k_and(b, all, i32(g, of_line - 1)), i32(g, s->lanes));
     if ((number + 1) * g->threads > total) p.wanted = tk_k_icmp(b, "slt", all, i32(g, total));
-    tk_val chunk = tk_k_xor(b, tk_k_ushr(b, p.at, i32(g, 3)), turn_of(g, s, p.line));
+    tk_val turn = turn_of(g, s, p.line);
+    tk_val chunk = tk_k_xor(b, tk_k_ushr(b, p.at, i32(g, 3)), turn);
     tk_val inside = tk_k_and(b, p.at, i32(g, CHUNK - 1));
-    p.target = tk_k_add(b, tk_k_mul(b, p.line, i32(g, s->along)),
-                        tk_k_add(b, tk_k_mul(b, chunk, i32(g, CHUNK)), inside));
+    tk_val in_line = tk_k_add(b, tk_k_mul(b, chunk, i32(g, CHUNK)), inside);
+    p.target = tk_k_add(b, tk_k_mul(b, p.line, i32(g, s->along)), in_line);
     return p;
 }
 
@@ -117,8 +118,7 @@ static tk_val left_of(const gemm *g, const side *s, const part *p, tk_val k0, tk
 
 static tk_val source_of(const gemm *g, const side *s, tk_val line, tk_val at) {
     tk_b *b = g->b;
-    tk_val offset = tk_k_add(b, tk_k_mul(b, tk_k_wide(b, line), s->pitch), tk_k_wide(b, at));
-    return tk_k_offset(b, s->pointer, offset);
+    return tk_k_offset(b, s->pointer, tk_k_place(b, line, s->pitch, at));
 }
 
 static void copy_part(const gemm *g, const side *s, int64_t number, tk_val k0, tk_val stage) {
@@ -182,8 +182,8 @@ static void load_piece(const gemm *g, const side *s, tk_val stage, int64_t piece
     tk_val chunk = k_lines ? tk_k_add(b, right, i32(g, k / CHUNK))
                            : tk_k_add(b, tk_k_ushr(b, first, i32(g, 3)), right);
     tk_val turned = tk_k_xor(b, chunk, turn_of(g, s, row));
-    tk_val place =
-        tk_k_add(b, tk_k_mul(b, line, i32(g, s->along)), tk_k_mul(b, turned, i32(g, CHUNK)));
+    tk_val in_line = tk_k_mul(b, turned, i32(g, CHUNK));
+    tk_val place = tk_k_add(b, tk_k_mul(b, line, i32(g, s->along)), in_line);
     tk_kattr attrs[] = {{.id = TK_KA_count, .value = 4},
                         {.id = TK_KA_index, .value = 8 * piece},
                         {.id = TK_KA_transposed, .value = !k_lines}};
@@ -247,7 +247,8 @@ static void sum_up(const gemm *g) {
         tk_k_barrier(b);
     }
     multiply_stage(g, stage[0]);
-    tk_val next[] = {next_stage(g, stage[0]), next_stage(g, stage[1])};
+    tk_val next[2];
+    for (int i = 0; i < 2; i++) next[i] = next_stage(g, stage[i]);
     tk_kernel_end(b, 2, next, NULL);
 }
 
@@ -270,11 +271,11 @@ static void put_piece(const gemm *g, int64_t i, int64_t j, bool pair) {
            high = tk_k_icmp(b, "slt", tk_k_add(b, column, i32(g, 1)), g->n);
     for (int64_t half = 0; half < 2; half++) {
         tk_val line = tk_k_add(b, row, i32(g, 8 * half)), inside = tk_k_icmp(b, "slt", line, g->m);
-        tk_val place =
-            tk_k_add(b, tk_k_mul(b, tk_k_wide(b, line), g->d_pitch), tk_k_wide(b, column));
+        tk_val place = tk_k_place(b, line, g->d_pitch, column);
         int64_t first = 4 * (j * g->a.pieces + i) + 2 * half;
-        tk_gemm_store(b, tk_k_offset(b, g->d, place), sum_at(g, first), sum_at(g, first + 1), pair,
-                      tk_k_and(b, inside, low), tk_k_and(b, inside, high));
+        tk_val if_high = tk_k_and(b, inside, high), if_low = tk_k_and(b, inside, low);
+        tk_val right = sum_at(g, first + 1), left = sum_at(g, first);
+        tk_gemm_store(b, tk_k_offset(b, g->d, place), left, right, pair, if_low, if_high);
     }
 }
 

@@ -112,9 +112,10 @@ static void load_side(const gemm *g, const side *s, tk_val stage, tk_val k0, tk_
         load_box(g, s, target, stage, k0, first);
         return;
     }
-    for (int64_t box = 0; box < s->width / BOX; box++)
-        load_box(g, s, tk_k_offset(b, target, i32(g, box * BOX_BYTES / 2)), stage,
-                 tk_k_add(b, first, i32(g, box * BOX)), k0);
+    for (int64_t box = 0; box < s->width / BOX; box++) {
+        tk_val x = tk_k_add(b, first, i32(g, box * BOX));
+        load_box(g, s, tk_k_offset(b, target, i32(g, box * BOX_BYTES / 2)), stage, x, k0);
+    }
 }
 
 static void set_registers(const gemm *g, tk_kopcode code, int64_t count) {
@@ -172,12 +173,14 @@ static void multiply(const gemm *g, tk_val a, tk_val b, tk_val accumulate) {
 static void multiply_stage(const gemm *g, tk_val stage, tk_val group, tk_val step) {
     tk_b *b = g->b;
     tk_val more = tk_k_icmp(b, "sgt", step, i32(g, 0)), yes = tk_kernel_int(b, TK_K_I1, 1);
-    tk_val place =
-        tk_k_offset(b, stage_of(g, &g->a, stage), tk_k_mul(b, group, i32(g, BOX_BYTES / 2)));
+    tk_val of_group = tk_k_mul(b, group, i32(g, BOX_BYTES / 2));
+    tk_val place = tk_k_offset(b, stage_of(g, &g->a, stage), of_group);
     tk_val a = describe(g, &g->a, place), c = describe(g, &g->c, stage_of(g, &g->c, stage));
     plain_op(g, TK_KOP_wgmma_fence);
-    for (int64_t k = 0; k < DEPTH; k += 16)
-        multiply(g, further(g, &g->a, a, k), further(g, &g->c, c, k), k ? yes : more);
+    for (int64_t k = 0; k < DEPTH; k += 16) {
+        tk_val right = further(g, &g->c, c, k);
+        multiply(g, further(g, &g->a, a, k), right, k ? yes : more);
+    }
     plain_op(g, TK_KOP_wgmma_commit);
 }
 
@@ -193,7 +196,8 @@ static void release(const gemm *g, tk_val stage, tk_val step) {
     tk_kernel_op(b, TK_KOP_warp_barrier, 1, (tk_val[]){NULL}, 0, NULL, tk_no_type());
     tk_val first = tk_k_icmp(b, "eq", tk_k_and(b, g->thread, i32(g, 31)), i32(g, 0)),
            after = tk_k_icmp(b, "sgt", step, i32(g, 0));
-    tk_val list[] = {barrier_at(g, g->empty, stage), NULL, tk_k_and(b, first, after)};
+    tk_val barrier = barrier_at(g, g->empty, stage);
+    tk_val list[] = {barrier, NULL, tk_k_and(b, first, after)};
     tk_kernel_op(b, TK_KOP_mbarrier_arrive, 3, list, 0, NULL, tk_no_type());
 }
 
@@ -231,8 +235,9 @@ static void put_row(const gemm *g, tk_val line, tk_val column, int64_t half) {
         tk_val here = tk_k_add(b, column, i32(g, 8 * j)),
                low = tk_k_and(b, inside, tk_k_icmp(b, "slt", here, g->n)),
                high = tk_k_icmp(b, "slt", tk_k_add(b, here, i32(g, 1)), g->n);
-        tk_gemm_store(b, tk_k_offset(b, place, i32(g, 8 * j)), sum_at(g, 4 * j + 2 * half),
-                      sum_at(g, 4 * j + 2 * half + 1), g->pair, low, tk_k_and(b, inside, high));
+        tk_val if_high = tk_k_and(b, inside, high);
+        tk_val right = sum_at(g, 4 * j + 2 * half + 1), left = sum_at(g, 4 * j + 2 * half);
+        tk_gemm_store(b, tk_k_offset(b, place, i32(g, 8 * j)), left, right, g->pair, low, if_high);
     }
 }
 
@@ -240,7 +245,8 @@ static void put_sums(const gemm *g) {
     tk_b *b = g->b;
     tk_val of_consumer = tk_k_sub(b, g->thread, i32(g, 128)),
            warp = tk_k_ushr(b, of_consumer, i32(g, 5)), lane = tk_k_and(b, g->thread, i32(g, 31));
-    tk_val row = tk_k_add(b, tk_k_mul(b, warp, i32(g, 16)), tk_k_ushr(b, lane, i32(g, 2)));
+    tk_val of_lane = tk_k_ushr(b, lane, i32(g, 2));
+    tk_val row = tk_k_add(b, tk_k_mul(b, warp, i32(g, 16)), of_lane);
     tk_val line = tk_k_add(b, g->first_m, row);
     tk_val column = tk_k_add(b, g->first_n, tk_k_mul(b, tk_k_and(b, lane, i32(g, 3)), i32(g, 2)));
     put_row(g, line, column, 0);

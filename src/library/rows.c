@@ -159,8 +159,8 @@ void tk_rows_each(const tk_rows *r, size_t n_carried, tk_val *carried, tk_rows_b
     tk_val inner[8], step = tk_k_i32(b, r->threads);
     for (int64_t i = 0; i < r->held; i++) {
         tk_val vector = tk_k_add(b, r->lane, tk_k_i32(b, i * r->threads));
-        body(arg, r, (int)i, column_of(r, vector), tk_k_icmp(b, "slt", vector, r->vectors),
-             carried);
+        tk_val inside = tk_k_icmp(b, "slt", vector, r->vectors);
+        body(arg, r, (int)i, column_of(r, vector), inside, carried);
     }
     if (r->held) return;
     tk_val vector = tk_kernel_for(b, r->lane, r->vectors, step, 0, n_carried, carried, inner);

@@ -56,14 +56,12 @@ static void vector_of(const turner *t, int64_t number, tk_val *line, tk_val *at)
 }
 
 static tk_val inside_of(const turner *t, tk_val row, tk_val column) {
-    return tk_k_and(t->b, tk_k_icmp(t->b, "slt", row, t->rows),
-                    tk_k_icmp(t->b, "slt", column, t->columns));
+    tk_val in_line = tk_k_icmp(t->b, "slt", column, t->columns);
+    return tk_k_and(t->b, tk_k_icmp(t->b, "slt", row, t->rows), in_line);
 }
 
 static tk_val global_place(const turner *t, tk_val matrix, tk_val line, tk_val pitch, tk_val at) {
-    tk_b *b = t->b;
-    tk_val offset = tk_k_add(b, tk_k_mul(b, tk_k_wide(b, line), pitch), tk_k_wide(b, at));
-    return tk_k_offset(b, matrix, offset);
+    return tk_k_offset(t->b, matrix, tk_k_place(t->b, line, pitch, at));
 }
 
 static void bring(const turner *t, int64_t number) {
@@ -87,8 +85,8 @@ static void take_out(const turner *t, int64_t number) {
     tk_kernel_if(b, inside_of(t, in_row, in_column));
     for (int i = 0; i < t->lanes; i++)
         parts[i] = tk_k_load(b, place(t, tk_k_add(b, row, tk_k_i32(b, i)), column), 1);
-    tk_k_store(b, global_place(t, t->y, in_column, t->y_pitch, in_row),
-               tk_k_vector(b, parts, t->lanes));
+    tk_val value = tk_k_vector(b, parts, t->lanes);
+    tk_k_store(b, global_place(t, t->y, in_column, t->y_pitch, in_row), value);
     tk_k_end(b);
 }
 

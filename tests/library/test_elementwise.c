@@ -240,11 +240,26 @@ static void test_assembles(void **state) {
     }
 }
 
+/* More units than 31 bits count; nothing is touched, so there is no memory. */
+static void test_large(void **state) {
+    (void)state;
+    lib_tensor t = {.of = {.element = TK_K_F32,
+                           .rank = 3,
+                           .shape = {3, INT64_C(1) << 16, (INT64_C(1) << 17) + 1},
+                           .stride = {INT64_C(1) << 34, INT64_C(1) << 18, 1}}};
+    lib_tensor *list[] = {&t, &t};
+    double one = 1;
+    if (!lib_assemble(TK_LIBRARY_COPY, 2, list, 0, NULL, NULL) ||
+        !lib_assemble(TK_LIBRARY_FILL, 1, list, 1, &one, NULL))
+        skip();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_add_and_axpy), cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_copy),         cmocka_unit_test(test_broadcast_and_reverse),
         cmocka_unit_test(test_fill),         cmocka_unit_test(test_schedule),
-        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_assembles)};
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_assembles),
+        cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
