@@ -60,6 +60,16 @@ static PyObject *move_array(PyObject *module, PyObject *args) {
     return box;
 }
 
+/* replace(box, array): the box holds what the array holds */
+static PyObject *replace_array(PyObject *module, PyObject *args) {
+    PyObject *box, *array;
+    if (!PyArg_ParseTuple(args, "OO", &box, &array)) return NULL;
+    if (!tkpy_is_array(box) || !tkpy_is_array(array))
+        return PyErr_Format(PyExc_TypeError, "expected two arrays");
+    if (!tkpy_rebox(tkpy_module_state(module), box, tkpy_handle(array))) return NULL;
+    Py_RETURN_NONE;
+}
+
 /* gpus() -> (count, reason) */
 static PyObject *count_gpus(PyObject *module, PyObject *unused) {
     int count = 0;
@@ -279,6 +289,7 @@ PyMethodDef tkpy_device_functions[] = {
     {"name_of", device_of_stream, METH_VARARGS, "name_of(stream): the name of its device."},
     {"name", array_device, METH_VARARGS, "name(array): the name of its device."},
     {"move", move_array, METH_VARARGS, "move(array, stream): its values on that device."},
+    {"replace", replace_array, METH_VARARGS, "replace(box, array): it holds that array's value."},
     {"gpus", count_gpus, METH_NOARGS, "gpus(): how many there are, and why there is none."},
     {"gpu_info", gpu_info, METH_VARARGS, "gpu_info(index): what a GPU is."},
     {"launch", launch, METH_VARARGS, "launch(kernel, inputs, binds, outputs, site)."},

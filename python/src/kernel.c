@@ -177,6 +177,8 @@ static PyMethodDef kernel_methods[] = {
      "Grid, cluster, block and dynamic shared memory for the bits of arguments."},
     {"emulate", tkpy_kernel_emulate, METH_VARARGS,
      "emulate(arguments, seed=0, resident=0): findings, counts and totals of a run on the CPU."},
+    {"build", tkpy_kernel_build, METH_VARARGS,
+     "build(target, arch=None, binary=False, lines=False): the artifact as a dictionary."},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot kernel_slots[] = {{Py_tp_dealloc, kernel_dealloc},
@@ -608,6 +610,52 @@ static PyObject *build_min_blocks(PyObject *self, PyObject *number) {
     return none_or_error(self);
 }
 
+static PyObject *build_dynamic_shared(PyObject *self, PyObject *number) {
+    long bytes = PyLong_AsLong(number);
+    if (PyErr_Occurred()) return NULL;
+    tk_kernel_dynamic_shared(builder_of(self), (int32_t)bytes);
+    return none_or_error(self);
+}
+
+static PyObject *build_cooperative(PyObject *self, PyObject *unused) {
+    (void)unused;
+    tk_kernel_cooperative(builder_of(self));
+    return none_or_error(self);
+}
+
+/* A tuple of at most `most` integers. */
+static bool integers_of(PyObject *tuple, Py_ssize_t most, int32_t *out) {
+    if (PyTuple_Size(tuple) > most)
+        return PyErr_Format(PyExc_ValueError, "%zd extents of a tensor map", PyTuple_Size(tuple)),
+               false;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); i++) {
+        long number = PyLong_AsLong(PyTuple_GetItem(tuple, i));
+        if (PyErr_Occurred()) return false;
+        out[i] = (int32_t)number;
+    }
+    return true;
+}
+
+static PyObject *build_map(PyObject *self, PyObject *args) {
+    tk_kmap map = {.element_stride = {1, 1, 1, 1, 1}};
+    PyObject *base, *extent, *stride, *box;
+    const char *element;
+    tk_kvalue *pointer;
+    int nan = 0;
+    if (!PyArg_ParseTuple(args, "sOsO!O!O!ip", &map.name, &base, &element, &PyTuple_Type, &extent,
+                          &PyTuple_Type, &stride, &PyTuple_Type, &box, &map.swizzle, &nan) ||
+        !value_at((builder_object *)self, base, &pointer) || !integers_of(extent, 5, map.extent) ||
+        !integers_of(stride, 4, map.stride) || !integers_of(box, 5, map.box))
+        return NULL;
+    int scalar = scalar_of(element);
+    if (scalar < 0) return NULL;
+    map.base = pointer;
+    map.element = (tk_kscalar)scalar;
+    map.rank = (int)PyTuple_Size(extent);
+    map.fill_nan = nan != 0;
+    return value_or_error(self, tk_kernel_add_map(builder_of(self), &map));
+}
+
 static PyObject *build_finish(PyObject *self, PyObject *unused) {
     tk_kernel *kernel;
     (void)unused;
@@ -650,6 +698,10 @@ static PyMethodDef builder_methods[] = {
     {"cluster", build_cluster, METH_VARARGS, "The cluster as three expressions."},
     {"block", build_block, METH_VARARGS, "The block as three numbers."},
     {"min_blocks", build_min_blocks, METH_O, "How many blocks an SM should hold."},
+    {"dynamic_shared", build_dynamic_shared, METH_O, "Bytes of dynamic shared memory."},
+    {"cooperative", build_cooperative, METH_NOARGS, "All blocks of the grid run together."},
+    {"map", build_map, METH_VARARGS,
+     "map(name, base, element, extents, strides, box, swizzle, nan): a tensor map."},
     {"finish", build_finish, METH_NOARGS, "The verified kernel."},
     {NULL, NULL, 0, NULL}};
 

@@ -14,6 +14,9 @@ bool tkpy_kernel_arguments(PyObject *tuple, tk_kargument *out_arguments);
 /* The method `emulate(arguments, seed, resident)` of a kernel. */
 PyObject *tkpy_kernel_emulate(PyObject *self, PyObject *args);
 
+/* The method `build(target, arch=None, binary=False, lines=False)` of a kernel. */
+PyObject *tkpy_kernel_build(PyObject *self, PyObject *args);
+
 extern PyType_Spec tkpy_kernel_spec, tkpy_kernel_builder_spec;
 extern PyMethodDef tkpy_kernel_functions[], tkpy_device_functions[];
 

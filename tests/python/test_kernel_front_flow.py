@@ -978,8 +978,7 @@ def test_a_function_without_source():
 
 
 def test_outside_of_a_kernel():
-    with pytest.raises(ValueError, match="test_kernel_front_flow.py:.*helper is called outside of a kernel"):
-        helper(1)
+    assert helper(1) == helper.__wrapped__(1)  # a host function that launches nothing
     with pytest.raises(ValueError, match="no kernel is being built"):
         Int32(1) < Int32(2)
     assert repr(Boolean) == "Boolean" and repr(Int32(3)) == "Int32(3)"

@@ -122,7 +122,7 @@ def expression(lowering: Any, dim: Any) -> int:
     return int(lowering.builder.expr(dim.kind, expression(lowering, dim.left), expression(lowering, dim.right)))
 
 
-def declare(lowering: Any, trace: Any, grid: Any, block: Any, min_blocks: int) -> None:
+def declare(lowering: Any, trace: Any, grid: Any, block: Any, cluster: Any, config: Any) -> None:
     """Parameters, preconditions and launch, before the body."""
     builder = lowering.builder
     for param in trace.params:
@@ -130,9 +130,17 @@ def declare(lowering: Any, trace: Any, grid: Any, block: Any, min_blocks: int) -
         access = (param.access or READ) if param.pointer else READ
         number = builder.param(param.name, param.var.type, access, param.align if param.pointer else 0, size)
         lowering.numbers[id(param.var)] = number
+    for map_ in trace.maps:
+        map_.declare(lowering)
     for left, relation, right in trace.requires:
         builder.require(expression(lowering, left), relation, expression(lowering, right))
     builder.grid(*(expression(lowering, extent) for extent in grid))
     builder.block(*block)
-    if min_blocks:
-        builder.min_blocks(min_blocks)
+    if cluster is not None:
+        builder.cluster(*(expression(lowering, extent) for extent in cluster))
+    if config.smem:
+        builder.dynamic_shared(expression(lowering, config.smem))
+    if config.cooperative:
+        builder.cooperative()
+    if config.min_blocks:
+        builder.min_blocks(config.min_blocks)

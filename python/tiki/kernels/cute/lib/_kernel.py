@@ -15,73 +15,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tiki.kernels.cute.lib import _contract as contract
-from tiki.kernels.cute.lib import _memory, _tape
+from tiki.kernels.cute.lib import _host, _memory, _tape
 from tiki.kernels.cute.lib import _numeric as numeric
 from tiki.kernels.cute.lib._capture import capture
 from tiki.kernels.cute.lib._contract import Dim, Parameter
-from tiki.kernels.cute.lib._numeric import BFloat16, Int32, Numeric, NumericMeta, as_dtype
+from tiki.kernels.cute.lib._host import HostNumber, HostTensor, plain
+from tiki.kernels.cute.lib._numeric import BFloat16, Int32, Numeric, NumericMeta
+from tiki.kernels.cute.lib._specs import Constexpr, TensorSpec, element_strides, hashable, is_array, row_major, spec_of
 from tiki.kernels.cute.lib._tape import KernelError, Trace, active, fail, tracing
 
-
-class Constexpr:
-    """The annotation of a parameter that is known while the kernel is built."""
-
-    def __class_getitem__(cls, item: Any) -> Any:
-        return cls
-
-
-class TensorSpec:
-    """What is known of a tensor before a launch: element type, shape, strides and alignment.
-
-    An extent is an integer, a name ("n": known at launch, the same wherever the name is used) or None (known at
-    launch). Without strides the last mode is contiguous. `align` is in bytes; the launch checks it."""
-
-    __slots__ = ("dtype", "shape", "stride", "align")
-
-    def __init__(self, dtype: Any, shape: Any, stride: Any = None, align: int = 0) -> None:
-        self.dtype = as_dtype(dtype)
-        self.shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        self.stride = None if stride is None else tuple(stride) if isinstance(stride, (tuple, list)) else (stride,)
-        self.align = align or self.dtype.bytes
-        for extent in [*self.shape, *(self.stride or ())]:
-            if not (extent is None or isinstance(extent, (int, str))):
-                raise fail(f"an extent {extent!r} of a tensor, expected an integer, a name or None")
-        if self.stride is not None and len(self.stride) != len(self.shape):
-            raise fail(f"{len(self.stride)} strides for {len(self.shape)} modes")
-
-    def key(self) -> Any:
-        return ("tensor", self.dtype, self.shape, self.stride, self.align)
-
-    def __repr__(self) -> str:
-        return f"TensorSpec({self.dtype.__name__}, {self.shape}, stride={self.stride}, align={self.align})"
-
-
-def dynamic(array: Any, modes: Any = None, align: int = 0) -> TensorSpec:
-    """What is known of an array when some of its extents (all, without `modes`) are left to the launch."""
-    shape = tuple(array.shape)
-    chosen = range(len(shape)) if modes is None else [mode % len(shape) for mode in modes]
-    return TensorSpec(
-        array.dtype, tuple(None if i in chosen else extent for i, extent in enumerate(shape)), None, align
-    )
-
-
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, (Numeric, _memory.RawTensor))
-
-
-def _element_strides(array: Any) -> tuple[int, ...] | None:
-    """The strides of an array in elements, None for one whose last mode is contiguous."""
-    strides = getattr(array, "strides", None)
-    if strides is None or callable(strides):
-        return None
-    size = array.itemsize
-    elements = tuple(stride // size for stride in strides)
-    expected, step = [], 1
-    for extent in reversed(array.shape):
-        expected.append(step)
-        step *= extent
-    plain = all(a == b or n == 1 for a, b, n in zip(elements, reversed(expected), array.shape))
-    return None if plain else elements
+AT_LAUNCH = "at launch"  # a grid that the launch gives
 
 
 # ---- parameters ----
@@ -133,7 +76,7 @@ class Builder:
 
     def extent(self, extent: Any, argument: str, part: str, mode: int) -> Any:
         """A static extent, or a parameter of the launch."""
-        if isinstance(extent, int):
+        if isinstance(extent, (int, tuple)):
             return extent
         if isinstance(extent, str) and extent in self.named:
             return self.named[extent]
@@ -155,7 +98,7 @@ class Builder:
             stride, size = _compact(shape)
         else:
             stride = tuple(self.extent(step, name, "stride", i) for i, step in enumerate(spec.stride))
-            size = _span(shape, stride)
+            size = contract.combine("add", _span(shape, stride), spec.offset)
         param = self.parameter(name, spec.dtype, name, "data", pointer=True, align=spec.align)
         param.size = size
         if isinstance(size, int) and size > 1 << 31:
@@ -163,8 +106,19 @@ class Builder:
         if not isinstance(size, int):
             self.require(size, "<", 1 << 31)
         pointer = _memory.Pointer(param.var, spec.dtype, "global", param)
-        raw = _memory.RawTensor(pointer, _on_device(shape), _on_device(stride))
+        raw = _memory.RawTensor(pointer, _on_device(shape), _on_device(stride), spec.offset)
         return raw, ContractTensor(spec.dtype, shape, stride)
+
+    def grid(self) -> tuple[Any, ...]:
+        """A grid that is given at the launch: three parameters."""
+        dims = []
+        for mode, axis in enumerate("xyz"):
+            name = f"grid_{axis}"
+            while name in self.taken or name in self.named:
+                name += "_"
+            dims.append(Dim("param", self.parameter(name, Int32, "", "grid", mode, pointer=False, nonneg=True)))
+            self.require(dims[-1], ">=", 0)
+        return tuple(dims)
 
     def scalar(self, name: str, dtype: Any) -> tuple[Any, Any]:
         param = self.parameter(name, dtype, name, "scalar", pointer=False)
@@ -182,7 +136,7 @@ def _compact(shape: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
 
 def _span(shape: tuple[Any, ...], stride: tuple[Any, ...]) -> Any:
     size: Any = 1
-    for extent, step in zip(shape, stride):
+    for extent, step in zip(_memory.flat(shape), _memory.flat(stride)):
         size = contract.combine("add", size, contract.combine("mul", contract.combine("sub", extent, 1), step))
     return size
 
@@ -231,6 +185,7 @@ class JitFunction:
         self.__wrapped__ = function
         self.captured = Once()
         self.prepared = Once()
+        self.plans = _host.Plans()
 
     def body(self) -> Any:
         return self.captured.get(lambda: capture(self.function))
@@ -242,8 +197,12 @@ class JitFunction:
         return self if instance is None else types.MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Inside a kernel: its body, built there. In a host function: as plain Python. Elsewhere: as a host function,
+        whose launches run on the arrays that it is given."""
         if active() is None:
-            raise fail(f"{self.__name__} is called outside of a kernel; call it from a @cute.kernel function")
+            if _host.current_host() is not None:
+                return self.function(*args, **kwargs)
+            return _host.call(self, args, kwargs)
         signature, annotations = self.signature()
         bound = signature.bind(*args, **kwargs)
         for name, value in bound.arguments.items():
@@ -252,31 +211,93 @@ class JitFunction:
                 bound.arguments[name] = dtype(value)
         return self.body()(*bound.args, **bound.kwargs)
 
+    def surroundings(self) -> Any:
+        """The plain values that the function reads from outside, those of functions that it may call included: other
+        values are another kernel."""
+        found: list[Any] = []
+        self.read_outside(found, [])
+        return tuple(found)
+
+    def read_outside(self, found: list[Any], seen: list[Any]) -> None:
+        seen.append(self)
+        function = self.function
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                continue
+            self.note(name, value, found, seen, True)
+        for name in function.__code__.co_names:
+            self.note(name, function.__globals__.get(name), found, seen, False)
+
+    def note(self, name: str, value: Any, found: list[Any], seen: list[Any], closure: bool) -> None:
+        if isinstance(value, JitFunction):
+            if value not in seen:
+                found.append((name, id(value)))
+                value.read_outside(found, seen)
+        elif closure or isinstance(value, (bool, int, float, str)):
+            found.append((name, hashable(value)))
+
     def __repr__(self) -> str:
         return f"<cute.jit {self.__qualname__}>"
+
+
+class Artifact(types.SimpleNamespace):
+    """A kernel that a target has built: `text`, `binary` (None without one), `log`, `arch`, `identity`, `report`
+    (registers, spills, shared memory, occupancy; -1 where nothing was assembled) and `contract`, as JSON."""
 
 
 class Lowered:
     """A kernel that is built: `.raw` is the kernel IR, `.text` its text."""
 
-    def __init__(self, raw: Any, bindings: list[Binding], signature: inspect.Signature) -> None:
+    def __init__(
+        self,
+        raw: Any,
+        bindings: list[Binding],
+        signature: inspect.Signature,
+        specs: dict[str, TensorSpec],
+        block: tuple[int, ...],
+    ) -> None:
         self.raw = raw
         self.bindings = bindings
         self.signature = signature
+        self.specs = specs
+        self.block = block
 
     @property
     def text(self) -> str:
         """The kernel as `.tk` text."""
         return str(self.raw.text)
 
+    def build(self, arch: str = "sm_90a", target: str = "ptx", binary: bool = False, lines: bool = False) -> Artifact:
+        """What a target makes of the kernel: "ptx" or "cute"; with `binary` a cubin too, which needs its assembler."""
+        return Artifact(**self.raw.build(target, arch, binary, lines))
+
     def __repr__(self) -> str:
         return f"<lowered {self.raw.name}>"
 
-    def values(self, *args: Any, **kwargs: Any) -> list[Any]:
+    def values(self, *args: Any, grid: Any = None, **kwargs: Any) -> list[Any]:
         """The arguments of a launch in the order of the kernel's parameters: arrays for pointers, else numbers."""
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        return [_value_of(binding, bound.arguments[binding.argument]) for binding in self.bindings]
+        self.check(bound.arguments)
+        return [
+            grid[binding.mode] if binding.part == "grid" else _value_of(binding, bound.arguments[binding.argument])
+            for binding in self.bindings
+        ]
+
+    def check(self, arguments: dict[str, Any]) -> None:
+        """Arrays have the extents that the kernel was made for."""
+        named: dict[str, int] = {}
+        for name, spec in self.specs.items():
+            shape = arguments[name].shape
+            if len(shape) != len(spec.shape):
+                raise fail(f"{name} has {len(shape)} axes, kernel {self.raw.name} was made for {len(spec.shape)}")
+            for extent, given in zip(spec.shape, shape):
+                expected = named.setdefault(extent, given) if isinstance(extent, str) else extent
+                if expected is not None and given != expected:
+                    what = f"{extent} = {expected}" if isinstance(extent, str) else f"{expected}"
+                    raise fail(f"{name} has an extent of {given}, kernel {self.raw.name} expects {what} there")
 
     def launch(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Grid, cluster, block and dynamic shared memory for arguments, preconditions checked; pointers count as
@@ -288,7 +309,9 @@ class Lowered:
     def emulate(self, *args: Any, seed: int = 0, resident: int = 0, **kwargs: Any) -> Any:
         """Runs the kernel on the CPU and judges it. Arrays that it writes are NumPy arrays, written in place; the
         result has `findings` (a list, empty for a kernel without fault), `text`, `counts` and totals."""
-        values = self.values(*args, **kwargs)
+        return self.run(self.values(*args, **kwargs), seed, resident)
+
+    def run(self, values: list[Any], seed: int, resident: int) -> Any:
         taken = tuple(_memory_of(v) if b.part == "data" else _bits(b, v) for b, v in zip(self.bindings, values))
         return types.SimpleNamespace(**self.raw.emulate(taken, seed, resident))
 
@@ -299,8 +322,14 @@ def _value_of(binding: Binding, argument: Any) -> Any:
     if binding.part == "shape":
         return int(argument.shape[binding.mode])
     if binding.part == "stride":
-        return int(argument.strides[binding.mode] // argument.itemsize)
+        return int(_strides_of(argument)[binding.mode])
     return argument.ir.value if isinstance(argument, Numeric) else argument
+
+
+def _strides_of(argument: Any) -> Any:
+    if isinstance(argument, HostTensor):
+        return argument.stride
+    return element_strides(argument) or row_major(tuple(argument.shape))
 
 
 def _bits(binding: Binding, value: Any) -> int:
@@ -316,66 +345,115 @@ def _bits(binding: Binding, value: Any) -> int:
 
 
 def _memory_of(array: Any) -> Any:
-    """The bytes of an array, in one piece."""
-    if hasattr(array, "flags") and hasattr(array, "view"):
-        if not array.flags.c_contiguous:
-            raise fail("an array in several pieces; the emulator takes contiguous ones")
+    """The bytes of an array, in one piece: from its first element to its last."""
+    if not hasattr(array, "flags") or not hasattr(array, "view"):
+        return array
+    if array.flags.c_contiguous:
         return array.reshape(-1).view("u1")
-    return array
+    import numpy
+
+    steps = [stride // array.itemsize for stride in array.strides]
+    if any(stride % array.itemsize for stride in array.strides) or min(steps) < 0:
+        raise fail("an array with negative or odd strides; the emulator takes those from 0 on")
+    span = 1 + sum((extent - 1) * step for extent, step in zip(array.shape, steps))
+    return numpy.lib.stride_tricks.as_strided(array, (span,), (array.itemsize,)).view("u1")
 
 
-_PLAIN = (bool, int, float, str, bytes, type(None), NumericMeta)
+class Config:
+    """How a kernel is launched: extents, or functions of the kernel's parameters that give them."""
+
+    __slots__ = ("grid", "block", "cluster", "smem", "cooperative", "min_blocks")
+
+    def __init__(
+        self,
+        grid: Any = None,
+        block: Any = None,
+        cluster: Any = None,
+        smem: int = 0,
+        cooperative: bool = False,
+        min_blocks: int = 0,
+    ) -> None:
+        self.grid = grid
+        self.block = block
+        self.cluster = cluster
+        self.smem = smem
+        self.cooperative = cooperative
+        self.min_blocks = min_blocks
+
+    def replaced(self, **given: Any) -> Config:
+        """With what is given instead of its own."""
+        return Config(**{name: given.get(name) or getattr(self, name) for name in Config.__slots__})
+
+    def key(self) -> Any:
+        return tuple(hashable(getattr(self, name)) for name in Config.__slots__)
 
 
 class KernelFunction(JitFunction):
     """A function that is a kernel. `lower` gives the kernel for arguments, made once for each kind of them."""
 
-    def __init__(self, function: Any, grid: Any = None, block: Any = None, min_blocks: int = 0) -> None:
+    def __init__(self, function: Any, config: Config) -> None:
         super().__init__(function)
-        self.grid = grid
-        self.block = block
-        self.min_blocks = min_blocks
+        self.config = config
         self.lock = threading.Lock()
         self.kernels: dict[Any, Once] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if active() is None:
-            raise fail(f"kernel {self.__name__} is called; use {self.__name__}.lower(...)")
-        raise fail(f"kernel {self.__name__} is called inside a kernel; make it a @cute.jit function")
+        """In a host function: the kernel with its arguments, to be launched by `.launch(...)`."""
+        if active() is not None:
+            raise fail(f"kernel {self.__name__} is called inside a kernel; make it a @cute.jit function")
+        host = _host.current_host()
+        if host is None:
+            raise fail(
+                f"kernel {self.__name__} is called; launch it from a @cute.jit function, or use "
+                f"{self.__name__}.lower(...)"
+            )
+        call = _host.KernelCall(self, args, kwargs)
+        host.calls.append(call)
+        return call
 
     def lower(self, *args: Any, grid: Any = None, block: Any = None, **kwargs: Any) -> Lowered:
         """The kernel for these arguments: arrays or TensorSpecs, numbers for parameters that are annotated with an
         element type, and anything else as a constant. `grid` and `block` replace those of the decorator."""
-        signature, annotations = self.signature()
-        bound = signature.bind(*args, **kwargs)
+        bound = self.signature()[0].bind(*args, **kwargs)
         bound.apply_defaults()
-        grid = self.grid if grid is None else grid
-        block = self.block if block is None else block
-        kinds = {name: _kind(name, value, annotations.get(name)) for name, value in bound.arguments.items()}
-        key = (tuple(kinds[name][1] for name in kinds), _hashable(grid), _hashable(block), self.surroundings())
+        return self.specialised(bound.arguments, self.config.replaced(grid=grid, block=block))
+
+    def for_launch(self, args: tuple[Any, ...], kwargs: dict[str, Any], **given: Any) -> tuple[Lowered, list[Any]]:
+        """The kernel that a host function launches, and what its parameters are bound to. Where extents or integers
+        are left to the launch, so is the grid: one kernel serves all."""
+        bound = self.signature()[0].bind(*args, **kwargs)
+        bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            if is_array(value) and not isinstance(value, HostTensor):
+                raise fail(
+                    f"argument {name} of kernel {self.__name__} is an array that is no argument of the host function"
+                )
+        grid = given["grid"]
+        config = self.config.replaced(**given)
+        if grid is not None and self.is_open(bound.arguments):
+            config.grid = AT_LAUNCH
+        kernel = self.specialised(bound.arguments, config)
+        return kernel, kernel.values(*bound.args, grid=grid, **bound.kwargs)
+
+    def is_open(self, arguments: dict[str, Any]) -> bool:
+        """Whether extents or integers are left to the launch."""
+        annotations = self.signature()[1]
+        for name, value in arguments.items():
+            kind, _, more = _kind(name, value, annotations.get(name))
+            if kind == "tensor" and not more.is_static or kind == "scalar" and not more.is_float:
+                return True
+        return False
+
+    def specialised(self, arguments: dict[str, Any], config: Config) -> Lowered:
+        annotations = self.signature()[1]
+        kinds = {name: _kind(name, value, annotations.get(name)) for name, value in arguments.items()}
+        key = (tuple(kinds[name][1] for name in kinds), config.key(), self.surroundings())
         with self.lock:
             once = self.kernels.setdefault(key, Once())
-        return once.get(lambda: self.build(kinds, annotations, signature, grid, block))
+        return once.get(lambda: self.build(kinds, config))
 
-    def surroundings(self) -> Any:
-        """The plain values that the function reads from outside: other values are another kernel."""
-        function = self.function
-        found: list[Any] = []
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-            try:
-                value = cell.cell_contents
-            except ValueError:
-                continue
-            found.append((name, _hashable(value)))
-        for name in function.__code__.co_names:
-            value = function.__globals__.get(name)
-            if isinstance(value, (bool, int, float, str)):
-                found.append((name, _hashable(value)))
-        return tuple(found)
-
-    def build(
-        self, kinds: dict[str, Any], annotations: dict[str, Any], signature: inspect.Signature, grid: Any, block: Any
-    ) -> Lowered:
+    def build(self, kinds: dict[str, Any], config: Config) -> Lowered:
+        signature, annotations = self.signature()
         trace = Trace(self.__name__)
         with tracing(trace):
             builder = Builder(trace, tuple(kinds))
@@ -389,6 +467,7 @@ class KernelFunction(JitFunction):
                     inside[name], outside[name] = builder.scalar(name, value)
                 else:
                     inside[name] = outside[name] = value
+            grid = builder.grid() if config.grid is AT_LAUNCH else None
             bound = signature.bind_partial()
             bound.arguments.update(inside)
             result = self.body()(*bound.args, **bound.kwargs)
@@ -397,10 +476,12 @@ class KernelFunction(JitFunction):
                     f"{self.place()}: kernel {self.__name__} returns a {type(result).__name__}; results are stored "
                     f"to tensors"
                 )
-            extents = self.extents(grid, outside, "grid")
-            threads = self.extents(block, outside, "block")
-            raw_kernel = self.finish(trace, extents, threads)
-        return Lowered(raw_kernel, builder.bindings, signature)
+            extents = grid if grid is not None else self.extents(config.grid, outside, "grid")
+            threads = self.extents(config.block, outside, "block")
+            cluster = None if config.cluster is None else self.extents(config.cluster, outside, "cluster")
+            raw_kernel = self.finish(trace, extents, threads, cluster, config)
+        specs = {name: value.alone() for name, (kind, _, value) in kinds.items() if kind == "tensor"}
+        return Lowered(raw_kernel, builder.bindings, signature, specs, threads)
 
     def place(self) -> str:
         code = self.function.__code__
@@ -420,9 +501,9 @@ class KernelFunction(JitFunction):
             raise KernelError(f"{self.place()}: a block of {given}, expected integers")
         return (*given, 1, 1)[:3]
 
-    def finish(self, trace: Trace, grid: tuple[Any, ...], block: tuple[Any, ...]) -> Any:
+    def finish(self, trace: Trace, grid: tuple[Any, ...], block: tuple[Any, ...], cluster: Any, config: Config) -> Any:
         try:
-            return _tape.lower(trace, lambda lowering: contract.declare(lowering, trace, grid, block, self.min_blocks))
+            return _tape.lower(trace, lambda low: contract.declare(low, trace, grid, block, cluster, config))
         except KernelError:
             raise
         except (ValueError, IndexError, RuntimeError) as error:
@@ -434,45 +515,22 @@ class KernelFunction(JitFunction):
 
 def _kind(name: str, value: Any, annotation: Any) -> tuple[str, Any, Any]:
     """What an argument is, the part of it that decides the specialisation, and what the builder needs."""
+    if isinstance(value, HostTensor):
+        return "tensor", value.spec.key(), value.spec
     if isinstance(value, TensorSpec):
         return "tensor", value.key(), value
-    if _is_array(value) and annotation is not Constexpr:
-        spec = TensorSpec(value.dtype, tuple(value.shape), _element_strides(value))
+    if is_array(value) and annotation is not Constexpr:
+        spec = spec_of(value)
         return "tensor", spec.key(), spec
     if isinstance(annotation, NumericMeta):
-        if not (numeric.is_number(value) or isinstance(value, Numeric) or isinstance(value, NumericMeta)):
+        if not (numeric.is_number(value) or isinstance(value, (Numeric, NumericMeta, HostNumber))):
             raise fail(f"argument {name} is a {type(value).__name__}, expected a number for {annotation.__name__}")
         return "scalar", ("scalar", annotation), annotation
     if isinstance(value, Numeric):
         return "scalar", ("scalar", type(value)), type(value)
-    return "constant", ("constant", _hashable(value)), value
-
-
-class _Identity:
-    """A value that cannot be compared: equal to itself only."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-def _hashable(value: Any) -> Any:
-    if isinstance(value, float):
-        return ("float", repr(value))
-    if isinstance(value, _PLAIN):
-        return (type(value), value)
-    if isinstance(value, (tuple, list)):
-        return (type(value), tuple(_hashable(item) for item in value))
-    if isinstance(value, dict):
-        return (dict, tuple((key, _hashable(item)) for key, item in value.items()))
-    return _Identity(value)
+    if isinstance(value, HostNumber) and annotation is not Constexpr:
+        return "scalar", ("scalar", value.dtype), value.dtype
+    return "constant", ("constant", hashable(plain(value))), plain(value)
 
 
 def _as_annotated(raw: _memory.RawTensor, annotation: Any) -> Any:
@@ -485,11 +543,22 @@ def jit(function: Any) -> JitFunction:
     return JitFunction(function)
 
 
-def kernel(function: Any = None, *, grid: Any = None, block: Any = None, min_blocks: int = 0) -> Any:
+def kernel(
+    function: Any = None,
+    *,
+    grid: Any = None,
+    block: Any = None,
+    cluster: Any = None,
+    smem: int = 0,
+    cooperative: bool = False,
+    min_blocks: int = 0,
+) -> Any:
     """Makes a function a kernel.
 
     `grid` is up to three extents, or a function of the kernel's parameters that gives them from shapes and integer
-    parameters; `block` is up to three integers, or such a function of constants."""
+    parameters; `block` and `cluster` are up to three integers, or such a function of constants; `smem` is bytes of
+    dynamic shared memory. A launch from a host function may give each of them instead."""
+    config = Config(grid, block, cluster, smem, cooperative, min_blocks)
     if function is None:
-        return lambda inner: KernelFunction(inner, grid, block, min_blocks)
-    return KernelFunction(function, grid, block, min_blocks)
+        return lambda inner: KernelFunction(inner, config)
+    return KernelFunction(function, config)

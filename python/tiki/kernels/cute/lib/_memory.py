@@ -50,6 +50,18 @@ def offset_of(coord: Any, shape: Shape, stride: Shape) -> Any:
     return total(parts)
 
 
+def _sliced(coord: Any, shape: Shape, stride: Shape, kept: list[tuple[Any, Any]]) -> Any:
+    """The offset of what a coordinate fixes; what it leaves is appended."""
+    if coord is None:
+        kept.append((shape, stride))
+        return 0
+    if isinstance(coord, tuple) and isinstance(shape, tuple):
+        if len(coord) != len(shape):
+            raise fail(f"{len(coord)} coordinates for {len(shape)} modes")
+        return total([_sliced(*parts, kept) for parts in zip(coord, shape, stride)])
+    return offset_of(coord, shape, stride)
+
+
 def total(parts: list[Any]) -> Any:
     result: Any = 0
     for part in parts:
@@ -284,18 +296,24 @@ class RawTensor:
 
     def __getitem__(self, coord: Any) -> Any:
         every = coord if isinstance(coord, tuple) else (coord,)
-        return self.slice(every) if any(one is None for one in every) else self.pointer(*every).load()
+        return self.slice(every) if any(one is None for one in flat(every)) else self.pointer(*every).load()
 
     def __setitem__(self, coord: Any, value: Any) -> None:
         self.pointer(*(coord if isinstance(coord, tuple) else (coord,))).store(value)
 
     def slice(self, coord: tuple[Any, ...]) -> RawTensor:
+        """The modes and leaves whose coordinate is None; the others are fixed."""
         coord = self.modes(coord)
         shape = self.shape if isinstance(self.shape, tuple) else (self.shape,)
         stride = self.stride if isinstance(self.shape, tuple) else (self.stride,)
-        kept = [i for i, one in enumerate(coord) if one is None]
-        parts = [offset_of(one, shape[i], stride[i]) for i, one in enumerate(coord) if one is not None]
-        return self.rebased(tuple(shape[i] for i in kept), tuple(stride[i] for i in kept), total(parts))
+        kept: list[tuple[Any, Any]] = []
+        moved = total([_sliced(*parts, kept) for parts in zip(coord, shape, stride)])
+        return self.rebased(tuple(length for length, _ in kept), tuple(step for _, step in kept), moved)
+
+    def relaid(self, layout: Any) -> RawTensor:
+        """The same memory seen through another layout."""
+        shape, stride, _, _ = layout_parts(layout)
+        return RawTensor(self.iterator, shape, stride, self.offset, self.swizzle)
 
     def rebased(self, shape: Shape, stride: Shape, moved: Any) -> RawTensor:
         """Another window on the same memory, `moved` elements on. Without a swizzle the pointer moves."""

@@ -164,6 +164,7 @@ class Trace:
         self.region = self.root
         self.params: list[Any] = []  # of contract.Parameter
         self.requires: list[tuple[Any, str, Any]] = []
+        self.maps: list[Any] = []  # of _tma.TensorMap
 
     # ---- recording ----
 

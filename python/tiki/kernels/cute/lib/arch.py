@@ -40,6 +40,21 @@ def grid_dim() -> tuple[Any, Any, Any]:
     return _indices("grid_size")
 
 
+def cluster_idx() -> tuple[Any, Any, Any]:
+    """The cluster in the grid."""
+    return _indices("cluster_index")
+
+
+def cluster_dim() -> tuple[Any, Any, Any]:
+    """Blocks of a cluster."""
+    return _indices("cluster_size")
+
+
+def block_in_cluster_idx() -> tuple[Any, Any, Any]:
+    """The block in its cluster."""
+    return _indices("cluster_block")
+
+
 def lane_idx() -> Any:
     """The thread in its warp, of a block with one axis."""
     return _index("thread_index", "x") % WARP_SIZE
@@ -55,6 +70,15 @@ def make_warp_uniform(value: Any) -> Any:
     value = numeric.as_numeric(value)
     ir = current().emit("assume_uniform", (value.ir,), {"group": "warp"}, value.ir.type)
     return numeric.wrap(type(value), ir, value.nonneg)
+
+
+def get_dyn_smem(dtype: Any, alignment: int = 16) -> Any:
+    """A pointer to the dynamic shared memory whose bytes the launch gives."""
+    from tiki.kernels.cute.lib._memory import Pointer
+
+    dtype = numeric.as_dtype(dtype)
+    ir = current().emit("dynamic_shared", (), {"align": alignment}, ("pointer", dtype.scalar, "shared"), first=True)
+    return Pointer(ir, dtype, "shared", None)
 
 
 # ---- order ----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tiki import layout as tl
@@ -11,7 +12,9 @@ from tiki.kernels.cute.lib import _math as math
 from tiki.kernels.cute.lib import arch
 from tiki.kernels.cute.lib._flow import const_expr, range_constexpr
 from tiki.kernels.cute.lib._flow import device_range as range
-from tiki.kernels.cute.lib._kernel import Constexpr, TensorSpec, dynamic, jit, kernel
+from tiki.kernels.cute.lib._host import HostTensor, compile, empty, empty_like
+from tiki.kernels.cute.lib._kernel import jit, kernel
+from tiki.kernels.cute.lib._specs import Constexpr, TensorSpec, dynamic
 from tiki.kernels.cute.lib._memory import (
     DynamicLayout,
     Pointer,
@@ -68,15 +71,41 @@ def tile_to_shape(atom: Any, shape: Any, order: Any) -> Any:
     return tl.tile_to_shape(atom, shape, order)
 
 
-composition = tl.composition
-coalesce = tl.coalesce
+def _of_tensors(function: Any) -> Any:
+    """An operation on layouts that takes tensors too, whose extents are all known: the same memory, laid otherwise."""
+
+    @functools.wraps(function)
+    def operation(value: Any, *args: Any) -> Any:
+        if not isinstance(value, (Tensor, HostTensor)):
+            return function(value, *args)
+        layout = value.layout
+        if isinstance(layout, DynamicLayout):
+            raise fail(f"{function.__name__} of a tensor whose extents are known at launch only")
+        if isinstance(layout, tl.ComposedLayout):
+            raise fail(f"{function.__name__} of a tensor with a swizzle; make the tensor of its layout")
+        return value.relaid(function(layout, *args))
+
+    return operation
+
+
+def make_layout_tv(thr_layout: Any, val_layout: Any) -> tuple[Any, Any]:
+    """A tile whose threads lie as one layout says and have values as another says: the tile's shape, and its layout
+    of (thread, value)."""
+    both = tl.raked_product(thr_layout, val_layout)
+    counts = tl.make_layout((tl.size(thr_layout), tl.size(val_layout)))
+    tiler = tuple(size_of(mode) for mode in both.shape)
+    return tiler, tl.composition(tl.right_inverse(both), counts)
+
+
+composition = _of_tensors(tl.composition)
+coalesce = _of_tensors(tl.coalesce)
+flat_divide = _of_tensors(tl.flat_divide)
+logical_divide = _of_tensors(tl.logical_divide)
+tiled_divide = _of_tensors(tl.tiled_divide)
+zipped_divide = _of_tensors(tl.zipped_divide)
 complement = tl.complement
 cosize = tl.cosize
-flat_divide = tl.flat_divide
-logical_divide = tl.logical_divide
 logical_product = tl.logical_product
-tiled_divide = tl.tiled_divide
-zipped_divide = tl.zipped_divide
 blocked_product = tl.blocked_product
 raked_product = tl.raked_product
 right_inverse = tl.right_inverse
@@ -84,13 +113,13 @@ left_inverse = tl.left_inverse
 recast_layout = tl.recast_layout
 
 
-def size(value: Any, mode: int | None = None) -> Any:
-    """How many elements a shape, layout or tensor has, or one of its modes."""
+def size(value: Any, mode: Any = None) -> Any:
+    """How many elements a shape, layout or tensor has, or one of its modes (a number, or a path [1, 0])."""
     shape: Any = (
         value if isinstance(value, (int, tuple)) or isinstance(value, (numeric.Numeric, contract.Dim)) else value.shape
     )
-    if mode is not None:
-        shape = shape[mode]
+    for one in mode if isinstance(mode, (list, tuple)) else [] if mode is None else [mode]:
+        shape = shape[one]
     return size_of(shape)
 
 
@@ -116,8 +145,10 @@ def crd2idx(coord: Any, layout: Any) -> Any:
 # ---- tensors ----
 
 
-def make_tensor(iterator: Pointer, layout: Any) -> Tensor:
-    """A pointer seen through a layout."""
+def make_tensor(iterator: Any, layout: Any) -> Any:
+    """A pointer seen through a layout; in a host function, an array seen through one."""
+    if isinstance(iterator, HostTensor):
+        return iterator.relaid(layout)
     return Tensor(iterator, *layout_parts(layout))
 
 
@@ -130,7 +161,7 @@ def recast_ptr(pointer: Pointer, dtype: Any) -> Pointer:
     return Pointer(current().emit("pointer_cast", (pointer.ir,), {}, type_), dtype, pointer.space, pointer.root)
 
 
-def local_tile(tensor: Tensor, tile: Any, coord: Any) -> Tensor:
+def local_tile(tensor: Any, tile: Any, coord: Any) -> Any:
     """The tile of a tensor at a coordinate of tiles, for modes of one leaf."""
     tile = tile if isinstance(tile, tuple) else (tile,)
     coord = coord if isinstance(coord, tuple) else (coord,)
@@ -148,7 +179,8 @@ def local_tile(tensor: Tensor, tile: Any, coord: Any) -> Tensor:
 
 __all__ = [
     "Constexpr", "DynamicLayout", "KernelError", "Pointer", "RegisterTensor", "Tensor", "TensorSpec", "arch",
-    "ceil_div", "const_expr", "crd2idx", "dynamic", "jit", "kernel", "local_tile", "make_fragment", "make_layout",
+    "ceil_div", "compile", "const_expr", "crd2idx", "dynamic", "empty", "empty_like", "jit", "kernel", "local_tile",
+    "make_fragment", "make_layout", "make_layout_tv",
     "make_ordered_layout", "make_rmem_tensor", "make_smem_tensor", "make_swizzle", "make_tensor", "math", "range",
     "range_constexpr", "rank", "recast_ptr", "size", "tile_to_shape", "vector", "where",
 ]  # fmt: skip

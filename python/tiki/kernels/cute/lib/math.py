@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tiki.kernels.cute.lib import cute
 from tiki.kernels.cute.lib._flow import const_expr, range_constexpr
-from tiki.kernels.cute.lib._kernel import Constexpr, TensorSpec
+from tiki.kernels.cute.lib._specs import Constexpr, TensorSpec
 from tiki.kernels.cute.lib._numeric import (
     BFloat16,
     Boolean,
