@@ -18,14 +18,33 @@ typedef enum tk_emit {
     TK_EMIT_BINARY /* a cubin besides */
 } tk_emit;
 
+/* Who turns a kernel into a binary. One that is named never falls back to the other. */
+typedef enum tk_target {
+    TK_TARGET_PTX,  /* PTX, and NVIDIA's assembler */
+    TK_TARGET_CUTE, /* CuTe MLIR, and NVIDIA's CuTe compiler */
+    TK_TARGET_COUNT
+} tk_target;
+
+/* "ptx", "cute"; "?" for what is none. */
+TK_API const char *tk_target_name(tk_target target);
+/* TK_NOT_FOUND names those that there are. */
+TK_API tk_status tk_target_find(const char *name, tk_target *out_target);
+
 typedef struct tk_build {
     const char *arch; /* "sm_80", "sm_90" or "sm_90a"; NULL: sm_90a */
+    tk_target target; /* of tk_kernel_build and of the cache */
     tk_emit emit;
-    bool lines;      /* line information in text and binary */
-    bool serialized; /* take it that ptxas runs wgmma one by one (its messages C75xx) */
-    bool stages;     /* of tk_kernel_build_cute: keep what lies between text and binary */
-    int limit_ms;    /* of tk_kernel_build_cute: longest time of a compilation; 0: two minutes */
+    bool lines;              /* line information in text and binary */
+    bool serialized;         /* take it that ptxas runs wgmma one by one (its messages C75xx) */
+    bool stages;             /* of the CuTe target: keep what lies between text and binary */
+    int limit_ms;            /* of the CuTe target: longest time of a compilation; 0: two minutes */
+    bool (*stop)(void *arg); /* of the CuTe target: asked about every 20 ms on the calling thread;
+                                true gives up. NULL: nobody is asked */
+    void *stop_arg;
 } tk_build;
+
+/* Builds a kernel by how->target: one of the two functions that follow. */
+TK_API tk_status tk_kernel_build(const tk_kernel *kernel, const tk_build *how, tk_artifact **out);
 
 /* Builds a kernel as PTX and, with TK_EMIT_BINARY, assembles it with ptxas: the program that the
  * environment's TIKI_PTXAS names, else the one in PATH, else the one of the Python package
@@ -41,22 +60,32 @@ TK_API tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *ho
 /* Builds a kernel in view or thread form as CuTe MLIR and, with TK_EMIT_BINARY, has NVIDIA's CuTe
  * compiler make a cubin of it, with the same launch contract as the one of tk_kernel_build_ptx:
  * architecture, presence of the kernel, offset and size of each parameter are compared. The
- * compiler is the Python package nvidia-cutlass-dsl, run by the Python that the environment's
- * TIKI_CUTE_PYTHON names, else python3, in worker processes that are kept. docs/cute.md says more.
+ * compiler is the Python package nvidia-cutlass-dsl 4.8, run by the Python that the environment's
+ * TIKI_CUTE_PYTHON names, else by the one of tk_cute_use_python, else by python3, in worker
+ * processes that are kept; or the library that TIKI_CUTE_LIBRARY names. docs/cute.md says more.
  *
  * TK_UNSUPPORTED: the tensor form, an operation without a CuTe form (named with its line), an
- * unknown architecture, no package. TK_INTERNAL: the compiler refuses the text (with its message,
- * and the operation and line of the kernel that it is about), a binary that differs from the
- * contract, a worker that dies twice. TK_INTERRUPTED: it took longer than the limit.
- * TK_INVALID_ARGUMENT as tk_ptx_check, which reads the PTX that the compiler made. */
+ * unknown architecture, no package or one of another version. TK_INTERNAL: the compiler refuses the
+ * text (with its message, and the operation and line of the kernel that it is about), a binary that
+ * differs from the contract, a worker that dies twice. TK_INTERRUPTED: it took longer than the
+ * limit or was stopped. TK_IO_ERROR: no room for the compiler's files. TK_INVALID_ARGUMENT as
+ * tk_ptx_check, which reads the PTX that the compiler made. */
 TK_API tk_status tk_kernel_build_cute(const tk_kernel *kernel, const tk_build *how,
                                       tk_artifact **out);
 
-/* The version of the CuTe compiler's package into `text`; the errors of tk_kernel_build_cute. */
+/* The version of the CuTe compiler into `text`; the errors of tk_kernel_build_cute. */
 TK_API tk_status tk_cute_version(char *text, size_t capacity);
 
-/* The same as a binary, from the cache of built kernels (cache.h) if it is there; built and kept
- * else, once among all processes that ask at the same time. A hit starts no assembler. `cache`
+/* The same in words, with where it is: "nvidia-cutlass-dsl 4.8.1 of /usr/bin/python3". */
+TK_API tk_status tk_cute_describe(char *text, size_t capacity);
+
+/* The Python that runs this process, tried before python3; NULL: none does. Workers that run
+ * already stay. Any thread. */
+TK_API tk_status tk_cute_use_python(const char *path);
+
+/* As tk_kernel_build with a binary, from the cache of built kernels (cache.h) if it is there; built
+ * and kept else, once among all processes that ask at the same time. A hit starts no assembler and
+ * no worker (where the CuTe package is found in a usual place beside its Python). `cache`
  * NULL: the default one, opened once a process. *out_built (may be NULL) says whether it was built.
  * Whatever goes wrong on the disk is a warning of the cache. Errors as above. Any thread. */
 TK_API tk_status tk_kernel_build_cached(const tk_kernel *kernel, const tk_build *how,

@@ -4,7 +4,7 @@
  *     tiki cache verify            check every entry, remove those that are damaged
  *     tiki cache prune [MIB]       remove those used longest ago until MIB are left (0)
  *     tiki cache explain DIGEST    the key of an entry, and what the nearest other one differs in
- *     tiki cache explain FILE.tk [ARCH]
+ *     tiki cache explain FILE.tk [ARCH [TARGET]]
  *                                  whether a kernel is there, and what the nearest entry differs in
  */
 #define _XOPEN_SOURCE 700
@@ -19,7 +19,8 @@
 #include "tiki/target.h"
 
 static const char usage[] =
-    "usage: tiki cache ls | verify | prune [MIB] | explain DIGEST | explain FILE.tk [ARCH]\n\n"
+    "usage: tiki cache ls | verify | prune [MIB] | explain DIGEST | explain FILE.tk [ARCH "
+    "[ptx|cute]]\n\n"
     "Looks after the kernels that are kept on disk: lists them, checks them, removes those used\n"
     "longest ago, explains an entry's key by its digest or the first digits of it, or whether a\n"
     "kernel is there and, if not, in which parts of its identity the nearest entry differs.\n";
@@ -70,9 +71,11 @@ static int explain(tk_cache *cache, const char *digest) {
     return 0;
 }
 
-static int explain_kernel(tk_cache *cache, const char *path, const char *arch) {
+static int explain_kernel(tk_cache *cache, const char *path, const char *arch, const char *target) {
     char *text;
     tk_build how = {.arch = arch};
+    if (target && tk_target_find(target, &how.target) != TK_OK)
+        return complain_of_error("cache explain");
     tk_kernel *kernel = kernel_read("cache explain", path);
     if (!kernel) return 1;
     tk_status status = tk_kernel_cache_explain(kernel, &how, cache, &text);
@@ -94,8 +97,8 @@ static int run(tk_cache *cache, int argc, char **argv) {
     if (argc == 2 && strcmp(verb, "verify") == 0) return verify(cache);
     if (argc <= 3 && strcmp(verb, "prune") == 0) return prune(cache, argc == 3 ? argv[2] : NULL);
     bool explains = argc >= 3 && strcmp(verb, "explain") == 0;
-    if (explains && argc <= 4 && is_kernel_file(argv[2]))
-        return explain_kernel(cache, argv[2], argc == 4 ? argv[3] : NULL);
+    if (explains && argc <= 5 && is_kernel_file(argv[2]))
+        return explain_kernel(cache, argv[2], argc > 3 ? argv[3] : NULL, argc > 4 ? argv[4] : NULL);
     if (explains && argc == 3) return explain(cache, argv[2]);
     fputs(usage, stderr);
     return 2;

@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "tiki/cache.h"
 #include "tiki/gpu.h"
+#include "tiki/target.h"
 #include "tiki/version.h"
 
 static void print_gpu(int index) {
@@ -38,6 +39,12 @@ static void print_cache(void) {
     tk_cache_close(cache);
 }
 
+static void print_cute(void) {
+    char text[1400];
+    bool there = tk_cute_describe(text, sizeof text) == TK_OK;
+    printf("cute       %s%s\n", there ? "" : "off: ", there ? text : tk_error_message());
+}
+
 static int print_all(void) {
     tk_context *context;
     if (tk_context_create(NULL, &context) != TK_OK) return complain_of_error("info");
@@ -52,6 +59,7 @@ static int print_all(void) {
            blas ? blas : "none: libopenblas.so.0 is not installed, own products do all the work");
     printf("json       jansson %s\n", jansson_version_str());
     printf("zip        libzip %s\n", zip_libzip_version());
+    print_cute();
     print_cache();
     tk_context_release(context);
     return 0;

@@ -69,10 +69,11 @@ static int verify_files(int count, char **paths) {
 
 typedef struct request {
     const char *path, *emit, *out;
-    bool cute; /* the CuTe target */
     tk_build how;
     int flags; /* of tk_kernel_lower */
 } request;
+
+static bool is_cute(const request *r) { return r->how.target == TK_TARGET_CUTE; }
 
 static int print_report(const tk_artifact *artifact, const char *out) {
     tk_report report;
@@ -113,7 +114,7 @@ static int emit_artifact(const tk_artifact *artifact, const request *r) {
     size_t bytes;
     const void *binary = tk_artifact_binary(artifact, &bytes);
     const char *text = NULL;
-    if (!strcmp(r->emit, "mlir") || (!strcmp(r->emit, "ptx") && !r->cute))
+    if (!strcmp(r->emit, "mlir") || (!strcmp(r->emit, "ptx") && !is_cute(r)))
         text = tk_artifact_text(artifact);
     else if (!strcmp(r->emit, "ptx"))
         text = tk_artifact_stage(artifact, TK_STAGE_PTX);
@@ -126,11 +127,10 @@ static int emit_artifact(const tk_artifact *artifact, const request *r) {
 
 static int build_target(const tk_kernel *kernel, request *r) {
     tk_artifact *artifact;
-    bool text_only = !strcmp(r->emit, r->cute ? "mlir" : "ptx");
+    bool text_only = !strcmp(r->emit, is_cute(r) ? "mlir" : "ptx");
     r->how.emit = text_only ? TK_EMIT_TEXT : TK_EMIT_BINARY;
-    r->how.stages = r->cute;
-    tk_status status = r->cute ? tk_kernel_build_cute(kernel, &r->how, &artifact)
-                               : tk_kernel_build_ptx(kernel, &r->how, &artifact);
+    r->how.stages = is_cute(r);
+    tk_status status = tk_kernel_build(kernel, &r->how, &artifact);
     if (status != TK_OK) return complain_of_error("kernel build");
     int code = emit_artifact(artifact, r);
     tk_artifact_release(artifact);
@@ -165,7 +165,7 @@ static bool read_request(int argc, char **argv, request *r) {
         else if (!strcmp(argv[i], "--emit") && more)
             r->emit = argv[++i];
         else if (!strcmp(argv[i], "--target") && more && is_one_of(argv[i + 1], targets))
-            r->cute = !strcmp(argv[++i], "cute");
+            (void)tk_target_find(argv[++i], &r->how.target);
         else if (!strcmp(argv[i], "-o") && more)
             r->out = argv[++i];
         else if (!strcmp(argv[i], "--lines"))
@@ -180,7 +180,7 @@ static bool read_request(int argc, char **argv, request *r) {
             return fprintf(stderr, "tiki kernel build: unexpected \"%s\"\n", argv[i]), false;
     }
     if (!r->path) return fprintf(stderr, "tiki kernel build: no file given\n"), false;
-    if (is_one_of(r->emit, emits) && (r->cute || !is_one_of(r->emit, cute_only))) return true;
+    if (is_one_of(r->emit, emits) && (is_cute(r) || !is_one_of(r->emit, cute_only))) return true;
     return fprintf(stderr,
                    "tiki kernel build: --emit %s, expected tensor, view, thread, ptx, cubin, "
                    "report, contract, or of the target cute mlir or lowered\n",
@@ -192,7 +192,8 @@ static bool read_request(int argc, char **argv, request *r) {
 static tk_kform wanted_form(const request *r, const tk_kernel *kernel) {
     for (int i = 0; forms[i]; i++)
         if (!strcmp(r->emit, forms[i])) return (tk_kform)i;
-    return r->cute && tk_kernel_form(kernel) != TK_KFORM_THREAD ? TK_KFORM_VIEW : TK_KFORM_THREAD;
+    return is_cute(r) && tk_kernel_form(kernel) != TK_KFORM_THREAD ? TK_KFORM_VIEW
+                                                                   : TK_KFORM_THREAD;
 }
 
 tk_kernel *kernel_lowered(const char *command, tk_kernel *kernel, tk_kform form, int flags) {

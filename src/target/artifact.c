@@ -8,6 +8,31 @@
 #include "base/error.h"
 #include "base/sha256.h"
 
+/* ---- targets ---- */
+
+static const char *const target_names[TK_TARGET_COUNT] = {"ptx", "cute"};
+
+const char *tk_target_name(tk_target target) {
+    return (unsigned)target < TK_TARGET_COUNT ? target_names[target] : "?";
+}
+
+tk_status tk_target_find(const char *name, tk_target *out_target) {
+    TK_NEED(name, out_target);
+    for (int i = 0; i < TK_TARGET_COUNT; i++)
+        if (!strcmp(name, target_names[i])) return *out_target = (tk_target)i, TK_OK;
+    return tk_fail(TK_NOT_FOUND, "target \"%.40s\", expected ptx or cute", name);
+}
+
+tk_status tk_kernel_build(const tk_kernel *kernel, const tk_build *how, tk_artifact **out) {
+    tk_target target = how ? how->target : TK_TARGET_PTX;
+    if ((unsigned)target >= TK_TARGET_COUNT)
+        return tk_fail(TK_INVALID_ARGUMENT, "%d is no target", (int)target);
+    return target == TK_TARGET_CUTE ? tk_kernel_build_cute(kernel, how, out)
+                                    : tk_kernel_build_ptx(kernel, how, out);
+}
+
+/* ---- artifacts ---- */
+
 tk_artifact *tk_artifact_create(const tk_kernel *kernel, const char *arch) {
     tk_artifact *artifact = tk_calloc(1, sizeof *artifact);
     if (!artifact) return NULL;

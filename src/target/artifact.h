@@ -23,6 +23,16 @@ struct tk_artifact {
 void tk_artifact_identify(tk_artifact *artifact, const char *target, const tk_build *how,
                           const char *tools);
 
+#define TK_CUTE_TOOLS_BYTES 96
+
+/* Of an artifact that has its text: adds the binary, what `how` asks for, and the identity. `tools`
+ * is the compiler that answered, in words. */
+tk_status tk_cute_finish(tk_artifact *artifact, const tk_build *how,
+                         char tools[TK_CUTE_TOOLS_BYTES]);
+
+/* The compiler in those words, without starting one where it is found on disk. */
+tk_status tk_cute_identity(char *text, size_t capacity);
+
 /* "lines serialized" and so on. */
 const char *tk_build_option_words(const tk_build *how);
 

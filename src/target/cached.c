@@ -1,8 +1,9 @@
-/* The text is generated each time, which costs less than a read from disk; only the assembler is
- * spared. So the key needs no version of this library: what it changes about a kernel is in the
- * text. Names of values and source lines are not in it, unless lines are asked for.
+/* The text is generated each time, which costs less than a read from disk; only the assembler, or
+ * the worker of the CuTe compiler, is spared. So the key needs no version of this library: what it
+ * changes about a kernel is in the text. Names of values and source lines are not in it, unless
+ * lines are asked for.
  *
- * A payload is the report, the assembler's log and the binary. */
+ * A payload is the report, the assembler's log, the binary, and the stages that were asked for. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,14 +12,17 @@
 #include "base/error.h"
 #include "runtime/artifact_cache.h"
 #include "target/artifact.h"
+#include "target/cute/compiler.h"
 #include "target/ptx/assembler.h"
 
-#define MAGIC "tiki ptx 1"
+static const char *const magics[TK_TARGET_COUNT] = {"tiki ptx 2", "tiki cute 1"};
+
+enum { LOG, BINARY, STAGES, BLOCKS = STAGES + TK_STAGE_COUNT };
 
 typedef struct head {
     char magic[16];
     tk_report report;
-    uint64_t log_bytes, binary_bytes;
+    uint64_t bytes[BLOCKS]; /* what follows, in this order */
 } head;
 
 /* ---- the key ---- */
@@ -26,8 +30,9 @@ typedef struct head {
 enum { N_PARTS = 6 };
 
 typedef struct identity {
-    char assembler[120];
+    char tools[120];
     char title[300];
+    char options[400];
     tk_key_part parts[N_PARTS];
 } identity;
 
@@ -35,60 +40,93 @@ static tk_key_part text_part(const char *name, const char *value) {
     return (tk_key_part){name, value, strlen(value)};
 }
 
-static tk_status identify(const tk_artifact *artifact, const tk_build *how, identity *out) {
+static tk_status find_tools(const tk_build *how, identity *out) {
     char path[TK_ASSEMBLER_PATH_BYTES];
+    if (how->target == TK_TARGET_CUTE) return tk_cute_identity(out->tools, sizeof out->tools);
     TK_TRY(tk_assembler_find(path));
-    TK_TRY(tk_assembler_identity(path, out->assembler, sizeof out->assembler));
-    snprintf(out->title, sizeof out->title, "%.200s for %s", tk_kernel_name(artifact->kernel),
-             artifact->arch);
+    return tk_assembler_identity(path, out->tools, sizeof out->tools);
+}
+
+static tk_status identify(const tk_artifact *artifact, const tk_build *how, identity *out) {
+    bool cute = how->target == TK_TARGET_CUTE;
+    TK_TRY(find_tools(how, out));
+    snprintf(out->title, sizeof out->title, "%.200s for %s%s", tk_kernel_name(artifact->kernel),
+             artifact->arch, cute ? " by cute" : "");
+    snprintf(out->options, sizeof out->options, "%s%s%s", tk_build_option_words(how),
+             cute && how->stages ? " stages " : "", cute ? TK_CUTE_OPTIONS : "");
     out->parts[0] = text_part("kernel", out->title);
-    out->parts[1] = text_part("target", MAGIC);
+    out->parts[1] = text_part("target", magics[how->target]);
     out->parts[2] = text_part("architecture", artifact->arch);
-    out->parts[3] = text_part("options", tk_build_option_words(how));
-    out->parts[4] = text_part("assembler", out->assembler);
+    out->parts[3] = text_part("options", out->options);
+    out->parts[4] = text_part(cute ? "compiler" : "assembler", out->tools);
     out->parts[5] = text_part("text", artifact->text);
     return TK_OK;
 }
 
 /* ---- the payload ---- */
 
-static tk_status write_payload(const tk_artifact *artifact, tk_cached *out) {
-    const char *log = artifact->log ? artifact->log : "";
-    head h = {.magic = MAGIC,
-              .report = artifact->report,
-              .log_bytes = strlen(log),
-              .binary_bytes = artifact->binary_bytes};
-    out->length = sizeof h + h.log_bytes + h.binary_bytes;
-    out->bytes = tk_malloc(out->length);
-    if (!out->bytes) return tk_fail(TK_OUT_OF_MEMORY, "no memory for an artifact");
-    memcpy(out->bytes, &h, sizeof h);
-    memcpy(out->bytes + sizeof h, log, h.log_bytes);
-    memcpy(out->bytes + sizeof h + h.log_bytes, artifact->binary, h.binary_bytes);
+static void list_blocks(const tk_artifact *artifact, const char *blocks[BLOCKS], head *h) {
+    blocks[LOG] = artifact->log ? artifact->log : "";
+    blocks[BINARY] = (const char *)artifact->binary;
+    for (int i = 0; i < TK_STAGE_COUNT; i++) blocks[STAGES + i] = artifact->stages[i];
+    for (int i = 0; i < BLOCKS; i++)
+        h->bytes[i] = i == BINARY ? artifact->binary_bytes : blocks[i] ? strlen(blocks[i]) : 0;
+}
+
+static tk_status write_payload(const tk_artifact *artifact, tk_target target, tk_cached *out) {
+    const char *blocks[BLOCKS];
+    head h = {.report = artifact->report};
+    snprintf(h.magic, sizeof h.magic, "%s", magics[target]);
+    list_blocks(artifact, blocks, &h);
+    out->length = sizeof h;
+    for (int i = 0; i < BLOCKS; i++) out->length += h.bytes[i];
+    unsigned char *to = out->bytes = tk_malloc(out->length);
+    if (!to) return tk_fail(TK_OUT_OF_MEMORY, "no memory for an artifact");
+    memcpy(to, &h, sizeof h);
+    to += sizeof h;
+    for (int i = 0; i < BLOCKS; to += h.bytes[i++])
+        if (h.bytes[i]) memcpy(to, blocks[i], h.bytes[i]);
     return TK_OK;
 }
 
-static unsigned char *copy_of(const unsigned char *from, uint64_t bytes) {
-    unsigned char *copy = tk_malloc(bytes + 1);
+static char *copy_of(const unsigned char *from, uint64_t bytes) {
+    char *copy = tk_malloc(bytes + 1);
     if (!copy) return NULL;
     memcpy(copy, from, bytes);
     copy[bytes] = 0;
     return copy;
 }
 
+/* Blocks without bytes stay away, but for the log. */
+static bool take_blocks(const unsigned char *from, const head *h, tk_artifact *artifact) {
+    char *blocks[BLOCKS] = {0};
+    bool whole = true;
+    for (int i = 0; i < BLOCKS; from += h->bytes[i++]) {
+        if (i != LOG && !h->bytes[i]) continue;
+        blocks[i] = copy_of(from, h->bytes[i]);
+        whole = whole && blocks[i];
+    }
+    artifact->log = blocks[LOG];
+    artifact->binary = (unsigned char *)blocks[BINARY];
+    artifact->binary_bytes = h->bytes[BINARY];
+    for (int i = 0; i < TK_STAGE_COUNT; i++) artifact->stages[i] = blocks[STAGES + i];
+    return whole;
+}
+
 /* The cache has checked every byte, so what does not fit was written by another program. */
-static tk_status read_payload(const tk_cached *payload, tk_artifact *artifact) {
+static tk_status read_payload(const tk_cached *payload, tk_target target, tk_artifact *artifact) {
     head h;
     if (payload->length < sizeof h) return TK_FORMAT_ERROR;
     memcpy(&h, payload->bytes, sizeof h);
     uint64_t room = payload->length - sizeof h;
-    if (memcmp(h.magic, MAGIC, sizeof MAGIC) || h.log_bytes > room ||
-        h.binary_bytes != room - h.log_bytes)
+    for (int i = 0; i < BLOCKS; i++) {
+        if (h.bytes[i] > room) return TK_FORMAT_ERROR;
+        room -= h.bytes[i];
+    }
+    if (strncmp(h.magic, magics[target], sizeof h.magic) || room || !h.bytes[BINARY])
         return TK_FORMAT_ERROR;
-    artifact->log = (char *)copy_of(payload->bytes + sizeof h, h.log_bytes);
-    artifact->binary = copy_of(payload->bytes + sizeof h + h.log_bytes, h.binary_bytes);
-    artifact->binary_bytes = h.binary_bytes;
     artifact->report = h.report;
-    if (artifact->log && artifact->binary) return TK_OK;
+    if (take_blocks(payload->bytes + sizeof h, &h, artifact)) return TK_OK;
     return tk_fail(TK_OUT_OF_MEMORY, "no memory for an artifact");
 }
 
@@ -112,38 +150,54 @@ static const tk_build plain = {0};
 typedef struct building {
     tk_artifact *artifact;
     const tk_build *how;
+    const char *tools; /* of the key */
+    bool strange;      /* another compiler answered than the key says: nothing is kept */
 } building;
+
+static tk_status finish(building *b) {
+    char tools[TK_CUTE_TOOLS_BYTES];
+    if (b->how->target == TK_TARGET_CUTE) {
+        TK_TRY(tk_cute_finish(b->artifact, b->how, tools));
+        b->strange = strcmp(tools, b->tools) != 0;
+        return b->strange ? TK_NOT_FOUND : TK_OK;
+    }
+    TK_TRY(tk_ptx_assemble(b->artifact, b->how));
+    tk_artifact_identify(b->artifact, "ptx", b->how, b->tools);
+    return TK_OK;
+}
 
 static tk_status build_payload(void *arg, tk_cached *out) {
     building *b = arg;
-    TK_TRY(tk_ptx_assemble(b->artifact, b->how));
-    return write_payload(b->artifact, out);
+    TK_TRY(finish(b));
+    return write_payload(b->artifact, b->how->target, out);
 }
 
 static tk_status find_or_build(tk_artifact *artifact, const tk_build *how, tk_cache *cache,
                                bool *out_built) {
     identity key;
-    building b = {artifact, how};
     tk_cached payload = {0};
     TK_TRY(identify(artifact, how, &key));
+    building b = {artifact, how, key.tools, false};
     if (!cache) return tk_fail(TK_OUT_OF_MEMORY, "no memory for the cache of kernels");
-    TK_TRY(
-        tk_cache_get_or_build(cache, key.parts, N_PARTS, build_payload, &b, &payload, out_built));
-    tk_status status = TK_OK;
-    if (!artifact->binary) status = read_payload(&payload, artifact);
-    tk_free(payload.bytes);
-    if (status == TK_FORMAT_ERROR) {
-        *out_built = true;
-        status = tk_ptx_assemble(artifact, how);
+    tk_status status =
+        tk_cache_get_or_build(cache, key.parts, N_PARTS, build_payload, &b, &payload, out_built);
+    if (b.strange) return *out_built = true, TK_OK;
+    if (status != TK_OK) return status;
+    if (!artifact->binary) {
+        status = read_payload(&payload, how->target, artifact);
+        tk_artifact_identify(artifact, tk_target_name(how->target), how, key.tools);
     }
-    if (status == TK_OK) tk_artifact_identify(artifact, "ptx", how, key.assembler);
-    return status;
+    tk_free(payload.bytes);
+    if (status != TK_FORMAT_ERROR) return status;
+    *out_built = true;
+    status = finish(&b);
+    return b.strange ? TK_OK : status;
 }
 
 static tk_status generate(const tk_kernel *kernel, const tk_build *how, tk_artifact **out) {
     tk_build text = *how;
     text.emit = TK_EMIT_TEXT;
-    return tk_kernel_build_ptx(kernel, &text, out);
+    return tk_kernel_build(kernel, &text, out);
 }
 
 tk_status tk_kernel_build_cached(const tk_kernel *kernel, const tk_build *how, tk_cache *cache,

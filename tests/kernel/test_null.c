@@ -155,6 +155,7 @@ static void emulations(void **state) {
 
 static void artifacts(void **state) {
     char version[32];
+    tk_target target;
     (void)state;
     gives_status(tk_kernel_build_ptx(P(kernel), NULL, P(&out_artifact)));
     gives_status(tk_ptx_check(P("ret;"), P("k")));
@@ -163,7 +164,11 @@ static void artifacts(void **state) {
     gives(tk_artifact_text(P(artifact)), NULL);
     gives(tk_artifact_stage(P(artifact), TK_STAGE_PTX), NULL);
     gives_status(tk_kernel_build_cute(P(kernel), NULL, P(&out_artifact)));
+    gives_status(tk_kernel_build(P(kernel), NULL, P(&out_artifact)));
     gives_status(tk_cute_version(P(version), sizeof version));
+    gives_status(tk_cute_describe(P(version), sizeof version));
+    gives_nothing(tk_cute_use_python(P("python3")));
+    gives_status(tk_target_find(P("ptx"), P(&target)));
     gives(tk_artifact_identity(P(artifact)), NULL);
     gives(tk_artifact_binary(P(artifact), NULL), NULL);
     gives_nothing(tk_artifact_log(P(artifact)));

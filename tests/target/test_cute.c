@@ -1,19 +1,13 @@
 #define _GNU_SOURCE
-/* The CuTe target: golden text, refusals, the object and cubin readers on bytes that lie, the pool
- * of workers with a worker that fails on demand, and, where NVIDIA's package is installed
- * (TIKI_CUTE_PYTHON, set by `make test-cute`), the real compiler. */
+/* The CuTe target: golden text, refusals, the object and cubin readers on bytes that lie, and,
+ * where NVIDIA's package is installed (TIKI_CUTE_PYTHON, set by `make test-cute`), the real
+ * compiler. test_cute_worker.c has the processes that it runs in. */
 #include "support/kernel_files.h"
-
-#include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "target/artifact.h"
 #include "target/cubin.h"
 #include "target/cute/cute.h"
 #include "target/cute/object.h"
-#include "target/cute/worker.h"
 #include "tiki/library.h"
 
 #define VIEWS "tests/target/cute/views.tk"
@@ -198,146 +192,6 @@ static void test_cubin(void **state) {
     tk_kernel_release(other);
 }
 
-/* ---- workers ---- */
-
-#define FAKE "tests/target/cute/fake_python.sh"
-
-static tk_status compile_with(const char *mode, int limit_ms, tk_cute_answer *out) {
-    tk_cute_job job = {
-        .arch = "sm_90a", .options = "", .text = "text", .text_bytes = 4, .limit_ms = limit_ms};
-    setenv("TIKI_CUTE_PYTHON", FAKE, 1);
-    setenv("TIKI_FAKE_WORKER", mode, 1);
-    return tk_cute_compile(&job, out);
-}
-
-/* Each in a process of its own: a pool begins empty. */
-static void in_child(void (*body)(void)) {
-    pid_t child = fork();
-    if (child == 0) {
-        body();
-        _exit(0);
-    }
-    int state;
-    assert_int_equal(waitpid(child, &state, 0), child);
-    assert_true(WIFEXITED(state) && WEXITSTATUS(state) == 0);
-}
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #condition, tk_error_message());       \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
-
-static void no_package(void) {
-    tk_cute_answer answer;
-    tk_cute_job job = {.arch = "sm_90a", .options = "", .text = "", .text_bytes = 0};
-    setenv("TIKI_CUTE_PYTHON", "/nowhere/python", 1);
-    REQUIRE(tk_cute_compile(&job, &answer) == TK_UNSUPPORTED);
-    REQUIRE(strstr(tk_error_message(), "pip install nvidia-cutlass-dsl"));
-    setenv("TIKI_CUTE_PYTHON", "/bin/false", 1);
-    REQUIRE(tk_cute_compile(&job, &answer) == TK_UNSUPPORTED);
-    REQUIRE(tk_cute_worker_count() == 0);
-}
-
-static void dies(void) {
-    tk_cute_answer answer;
-    REQUIRE(compile_with("die", 0, &answer) == TK_INTERNAL);
-    REQUIRE(strstr(tk_error_message(), "died while it compiled, twice"));
-    REQUIRE(tk_cute_worker_count() == 0);
-}
-
-static void dies_once(void) {
-    tk_cute_answer answer;
-    char mark[512];
-    snprintf(mark, sizeof mark, "%s/cute-once-%d", getenv("TMPDIR"), (int)getpid());
-    setenv("TIKI_FAKE_MARK", mark, 1);
-    REQUIRE(compile_with("once", 0, &answer) == TK_OK && !answer.refused);
-    REQUIRE(answer.object_bytes == 9 && !memcmp(answer.object, "no object", 9));
-    tk_cute_answer_free(&answer);
-    unlink(mark);
-    REQUIRE(tk_cute_worker_count() == 1);
-}
-
-static void hangs(void) {
-    tk_cute_answer answer;
-    REQUIRE(compile_with("hang", 1500, &answer) == TK_INTERRUPTED);
-    REQUIRE(compile_with("mute", 1500, &answer) == TK_INTERRUPTED);
-    REQUIRE(tk_cute_worker_count() == 0);
-}
-
-static void talks_nonsense(void) {
-    tk_cute_answer answer;
-    REQUIRE(compile_with("garbage", 0, &answer) == TK_INTERNAL);
-    REQUIRE(compile_with("short", 0, &answer) == TK_INTERNAL);
-    REQUIRE(tk_cute_worker_count() == 0);
-}
-
-/* The message is about line 8 of the text, which is line 15 of the kernel. */
-static void refuses(void) {
-    tk_kernel *kernel = parse_file(kernel_files[0]);
-    tk_artifact *artifact;
-    tk_build how = {.emit = TK_EMIT_BINARY};
-    setenv("TIKI_CUTE_PYTHON", FAKE, 1);
-    setenv("TIKI_FAKE_WORKER", "refuse", 1);
-    REQUIRE(tk_kernel_build_cute(kernel, &how, &artifact) == TK_INTERNAL);
-    REQUIRE(strstr(tk_error_message(), "examples/kernels/vector_add.tk:14: the CuTe compiler "
-                                       "refuses thread_index in kernel vector_add"));
-    REQUIRE(tk_cute_worker_count() == 1);
-    tk_kernel_release(kernel);
-}
-
-static void test_faults(void **state) {
-    (void)state;
-    in_child(no_package);
-    in_child(dies);
-    in_child(dies_once);
-    in_child(hangs);
-    in_child(talks_nonsense);
-    in_child(refuses);
-}
-
-static void *compile_some(void *unused) {
-    (void)unused;
-    for (int i = 0; i < 12; i++) {
-        tk_cute_answer answer;
-        REQUIRE(compile_with("count", 0, &answer) == TK_OK);
-        tk_cute_answer_free(&answer);
-    }
-    return NULL;
-}
-
-/* 16 threads, 192 compilations, at most TK_CUTE_MOST_WORKERS processes; a child starts its own. */
-static void many_threads(void) {
-    pthread_t threads[16];
-    char mark[512];
-    snprintf(mark, sizeof mark, "%s/cute-count-%d", getenv("TMPDIR"), (int)getpid());
-    setenv("TIKI_FAKE_MARK", mark, 1);
-    setenv("TIKI_CUTE_PYTHON", FAKE, 1);
-    setenv("TIKI_FAKE_WORKER", "count", 1);
-    for (int i = 0; i < 16; i++) REQUIRE(!pthread_create(&threads[i], NULL, compile_some, NULL));
-    for (int i = 0; i < 16; i++) pthread_join(threads[i], NULL);
-    int count = tk_cute_worker_count();
-    REQUIRE(count >= 1 && count <= TK_CUTE_MOST_WORKERS);
-    pid_t child = fork();
-    if (child == 0) {
-        REQUIRE(tk_cute_worker_count() == 0);
-        compile_some(NULL);
-        REQUIRE(tk_cute_worker_count() == 1);
-        _exit(0);
-    }
-    int state;
-    REQUIRE(waitpid(child, &state, 0) == child && WIFEXITED(state) && !WEXITSTATUS(state));
-    compile_some(NULL);
-    unlink(mark);
-}
-
-static void test_many_threads(void **state) {
-    (void)state;
-    in_child(many_threads);
-}
-
 /* ---- the real compiler ---- */
 
 static void assert_compiles(const char *file, const char *arch) {
@@ -358,7 +212,7 @@ static void test_compiler(void **state) {
     (void)state;
     char version[64];
     const char *python = getenv("TIKI_CUTE_PYTHON");
-    if (!python || !strcmp(python, FAKE) || tk_cute_version(version, sizeof version) != TK_OK) {
+    if (!python || tk_cute_version(version, sizeof version) != TK_OK) {
         print_message("skipped: no nvidia-cutlass-dsl; `make test-cute` installs it\n");
         skip();
     }
@@ -416,13 +270,14 @@ static void test_real_text(void **state) {
 }
 
 int main(void) {
-    /* The tests that need the real compiler come first: the others say that there is another. */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compiler),        cmocka_unit_test(test_real_text),
-        cmocka_unit_test(test_library_product), cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_lines),           cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_forms),           cmocka_unit_test(test_object),
-        cmocka_unit_test(test_cubin),           cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_many_threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_compiler),
+                                       cmocka_unit_test(test_real_text),
+                                       cmocka_unit_test(test_library_product),
+                                       cmocka_unit_test(test_golden),
+                                       cmocka_unit_test(test_lines),
+                                       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_forms),
+                                       cmocka_unit_test(test_object),
+                                       cmocka_unit_test(test_cubin)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,16 +14,11 @@
 #include "kernel/verify.h"
 #include "target/artifact.h"
 #include "target/cubin.h"
+#include "target/cute/compiler.h"
 #include "target/cute/cute.h"
 #include "target/cute/object.h"
-#include "target/cute/worker.h"
 #include "target/ptx/assembler.h"
 #include "tiki/analysis.h"
-
-/* Products and sums are not contracted: mul and add of a kernel are two operations. */
-#define OPTIONS                                                                                    \
-    "check-inline-asm=false cubin-format=bin opt-level=3 enable-cuda-dialect=true "                \
-    "cuda-dialect-external-module=true nvvm-options=-fma=0"
 
 /* ---- messages ---- */
 
@@ -95,18 +90,31 @@ static tk_status take_answer(tk_artifact *artifact, const tk_build *how, tk_cute
     return TK_OK;
 }
 
-static tk_status compile(tk_artifact *artifact, const tk_build *how, const tk_cute_places *places) {
+static tk_status read_answer(tk_artifact *artifact, const tk_build *how,
+                             const tk_cute_places *places, tk_cute_answer *answer) {
+    if (answer->refused) return refused(artifact, answer->messages, places);
+    if (!answer->no_room) return take_answer(artifact, how, answer);
+    return tk_fail(TK_IO_ERROR, "the CuTe compiler cannot write its files: %.500s",
+                   answer->messages);
+}
+
+static tk_status compile(tk_artifact *artifact, const tk_build *how, const tk_cute_places *places,
+                         char tools[TK_CUTE_TOOLS_BYTES]) {
     tk_cute_job job = {.arch = artifact->arch,
-                       .options = how->lines ? OPTIONS " preserve-line-info=true" : OPTIONS,
+                       .options = how->lines ? TK_CUTE_OPTIONS " preserve-line-info=true"
+                                             : TK_CUTE_OPTIONS,
                        .text = artifact->text,
                        .text_bytes = strlen(artifact->text),
                        .ptx = true,
                        .lowered = how->stages,
-                       .limit_ms = how->limit_ms};
+                       .limit_ms = how->limit_ms,
+                       .stop = how->stop,
+                       .stop_arg = how->stop_arg};
     tk_cute_answer answer;
     TK_TRY(tk_cute_compile(&job, &answer));
-    tk_status status = answer.refused ? refused(artifact, answer.messages, places)
-                                      : take_answer(artifact, how, &answer);
+    snprintf(tools, TK_CUTE_TOOLS_BYTES, "%s", answer.version);
+    tk_artifact_identify(artifact, "cute", how, tools);
+    tk_status status = read_answer(artifact, how, places, &answer);
     tk_cute_answer_free(&answer);
     return status;
 }
@@ -124,6 +132,18 @@ static tk_status generate(tk_artifact *artifact, bool lines, tk_cute_places *pla
     return status;
 }
 
+/* The text is written once more, for where its lines come from. */
+tk_status tk_cute_finish(tk_artifact *artifact, const tk_build *how,
+                         char tools[TK_CUTE_TOOLS_BYTES]) {
+    tk_cute_places places = {0};
+    tk_strbuf text = {0};
+    tk_status status = tk_cute_print(artifact->kernel, how->lines, &text, &places);
+    tk_strbuf_deinit(&text);
+    if (status == TK_OK) status = compile(artifact, how, &places, tools);
+    tk_cute_places_free(&places);
+    return status;
+}
+
 tk_status tk_kernel_build_cute(const tk_kernel *kernel, const tk_build *how, tk_artifact **out) {
     static const tk_build plain = {0};
     TK_NEED(kernel, out);
@@ -134,23 +154,15 @@ tk_status tk_kernel_build_cute(const tk_kernel *kernel, const tk_build *how, tk_
     tk_artifact *artifact = tk_artifact_create(kernel, arch);
     if (!artifact) return tk_fail(TK_OUT_OF_MEMORY, "no memory for an artifact");
     tk_cute_places places = {0};
+    char tools[TK_CUTE_TOOLS_BYTES];
     tk_status status = generate(artifact, how->lines, &places);
     if (status == TK_OK) tk_artifact_identify(artifact, "cute", how, "");
-    if (status == TK_OK && how->emit == TK_EMIT_BINARY) {
-        char tools[120];
-        status = compile(artifact, how, &places);
-        if (status == TK_OK) status = tk_cute_compiler_version(tools, sizeof tools);
-        if (status == TK_OK) tk_artifact_identify(artifact, "cute", how, tools);
-    }
+    if (status == TK_OK && how->emit == TK_EMIT_BINARY)
+        status = compile(artifact, how, &places, tools);
     tk_cute_places_free(&places);
     if (status == TK_OK)
         *out = artifact;
     else
         tk_artifact_release(artifact);
     return status;
-}
-
-tk_status tk_cute_version(char *text, size_t capacity) {
-    TK_NEED(text);
-    return tk_cute_compiler_version(text, capacity);
 }

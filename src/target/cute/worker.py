@@ -7,21 +7,27 @@ tenth of the time of `import cutlass`. Frames are little-endian words of 32 bits
     request         MAGIC, flags, 3 lengths: architecture, options, text; then those
     answer          MAGIC, status, 4 lengths: object, PTX, lowered text, messages; then those
 
-The end of the other side is the end of this one. What the compiler prints is collected and sent.
+The end of the other side is the end of this one, also in the middle of a compilation, when Python cannot run: the kernel
+then sends SIGIO, whose default is to end the process. What the compiler prints is collected and sent.
 """
+import sys
+
+sys.path[:] = [folder for folder in sys.path if folder]  # not the folder that the caller happens to be in
+
+import fcntl
 import importlib.metadata
 import importlib.util
 import os
+import select
 import signal
 import socket
 import struct
-import sys
 import tempfile
 import types
 
 MAGIC = 0x77434B54
 WANT_PTX, WANT_LOWERED = 1, 2
-OK, PARSE_ERROR, COMPILE_ERROR = 0, 1, 2
+OK, PARSE_ERROR, COMPILE_ERROR, NO_ROOM = 0, 1, 2, 3
 
 channel = socket.socket(fileno=os.dup(0))
 messages = os.memfd_create("messages")
@@ -40,10 +46,21 @@ def receive(count):
     return bytes(data)
 
 
+def end_with_the_other_side(on):
+    """While on, the end of the other side ends this process at once."""
+    flags = fcntl.fcntl(channel, fcntl.F_GETFL)
+    fcntl.fcntl(channel, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(channel, fcntl.F_SETFL, flags | os.O_ASYNC if on else flags & ~os.O_ASYNC)
+    watch = select.poll()
+    watch.register(channel, 0)
+    if on and watch.poll(0):  # it ended before
+        sys.exit(0)
+
+
 def load():
     spec = importlib.util.find_spec("nvidia_cutlass_dsl")
     if spec is None:
-        raise ImportError("the Python package nvidia-cutlass-dsl is not installed for " + sys.executable)
+        raise ImportError("the package nvidia-cutlass-dsl is not installed")
     base = os.path.join(list(spec.submodule_search_locations)[0], "dsl_packages", "cutlass")
     for name, path in (("cutlass", base), ("cutlass._mlir", os.path.join(base, "_mlir"))):
         module = types.ModuleType(name)
@@ -81,11 +98,14 @@ def lower(ir, arch, options, text):
 
 
 def read_ptx(folder):
+    """What the package wrote; it does not say when a disk was full."""
     for name in os.listdir(folder):
         if name.endswith(".ptx"):
             with open(os.path.join(folder, name), "rb") as file:
-                return file.read()
-    return b""
+                ptx = file.read()
+            if ptx.count(b"{") == ptx.count(b"}") > 0:
+                return ptx
+    raise OSError(f"the PTX in {folder} is not whole")
 
 
 def compile_text(ir, flags, arch, options, text):
@@ -102,6 +122,8 @@ def compile_text(ir, flags, arch, options, text):
             ptx = read_ptx(folder) if flags & WANT_PTX else b""
             lowered = lower(ir, arch, options, text) if flags & WANT_LOWERED else b""
             return OK, bytes(built.get_data()), ptx, lowered, b""
+    except OSError as error:
+        return NO_ROOM, b"", b"", b"", str(error).encode()
     except Exception as error:  # whatever the package raises is an answer
         return COMPILE_ERROR, b"", b"", b"", f"{type(error).__name__}: {error}".encode()
 
@@ -110,7 +132,7 @@ def main():
     try:
         ir = load()
     except Exception as error:
-        text = f"{type(error).__name__}: {error}".encode()
+        text = f"{sys.executable} (Python {sys.version_info.major}.{sys.version_info.minor}): {error}".encode()
         channel.sendall(struct.pack("<3I", MAGIC, 1, len(text)) + text)
         return
     version = importlib.metadata.version("nvidia-cutlass-dsl").encode()
@@ -120,7 +142,9 @@ def main():
         if magic != MAGIC:
             sys.exit(1)
         arch, options, text = (receive(length) for length in lengths)
+        end_with_the_other_side(True)
         status, *parts, error = compile_text(ir, flags, arch.decode(), options.decode(), text)
+        end_with_the_other_side(False)
         parts.append(take_messages() + error)
         head = struct.pack("<6I", MAGIC, status, *(len(part) for part in parts))
         channel.sendall(head + b"".join(parts))
