@@ -2,11 +2,13 @@
  * rows through body_rows.h.
  *
  * A scan is a chain, so the accumulator is wide: f64 for f32 and the half types, complex numbers in
- * two f64; integers wrap. An exclusive scan begins with the identity of its op. */
+ * two f64; integers wrap. An exclusive scan begins with the identity of its op. scan_steps alone
+ * rounds every sum to the dtype, for those who must have the very bits of a plain loop. */
 #include <assert.h>
 #include <limits.h>
 #include <math.h>
 
+#include "base/half.h"
 #include "cpu/body.h"
 #include "cpu/body_complex.h"
 #include "cpu/body_ewise.h"
@@ -96,6 +98,16 @@ SCAN(max_c64, c64, c64, SAME, AS_IS, c64_of(-INFINITY, -INFINITY), LARGER_COMPLE
 SCAN(min_c64, c64, c64, SAME, AS_IS, c64_of(INFINITY, INFINITY), SMALLER_COMPLEX)
 SCAN(logsumexp_c64, c64, c128, c64_wide, ROUND, c128_of(-INFINITY, 0), LOG_SUM_COMPLEX)
 
+#define STEP_F16(A, a, b) tk_f16_to_f32(tk_f32_to_f16((a) + (b)))
+#define STEP_BF16(A, a, b) tk_bf16_to_f32(tk_f32_to_bf16((a) + (b)))
+SCAN(steps_f32, float, float, SAME, CAST, 0, ADD)
+SCAN(steps_f16, float, float, SAME, CAST, 0, STEP_F16)
+SCAN(steps_bf16, float, float, SAME, CAST, 0, STEP_BF16)
+static const tk_rows_fn steps[TK_DTYPE_COUNT] = {[TK_FLOAT16] = steps_f16,
+                                                 [TK_BFLOAT16] = steps_bf16,
+                                                 [TK_FLOAT32] = steps_f32,
+                                                 [TK_FLOAT64] = sum_f64};
+
 typedef enum scan_kind {
     SCAN_SUM,
     SCAN_PROD,
@@ -139,6 +151,10 @@ static scan_kind kind_of(tk_op op) {
     }
 }
 
+static tk_rows_fn run_of(tk_op op, tk_dtype dtype, tk_dtype type) {
+    return op == TK_OP_scan_steps ? steps[dtype] : scans[type][kind_of(op)];
+}
+
 static void sum_vec(void *arg, const tk_rows_part *part) {
     const scan *s = arg;
     tk_cumsum_rows(s->dtype, part->in, part->in_stride, part->out, part->out_stride, part->rows,
@@ -159,7 +175,7 @@ tk_status tk_body_scan(const tk_body_call *call) {
                     .axes = tk_rows_axis(attrs->axis),
                     .in_type = type,
                     .out_type = type,
-                    .run = vec ? sum_vec : scans[type][kind_of(call->op)],
+                    .run = vec ? sum_vec : run_of(call->op, dtype, type),
                     .arg = &s};
     return tk_rows_run(&rows);
 }

@@ -70,6 +70,7 @@ const tk_executor tk_cpu_executor = {
             [TK_OP_scan_max] = tk_body_scan,
             [TK_OP_scan_min] = tk_body_scan,
             [TK_OP_scan_logsumexp] = tk_body_scan,
+            [TK_OP_scan_steps] = tk_body_scan,
             [TK_OP_product] = tk_body_product,
             [TK_OP_conv_general] = tk_body_conv,
             [TK_OP_inverse] = tk_body_solve,

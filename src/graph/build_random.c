@@ -208,19 +208,53 @@ tk_node *tkb_random_randint(tk_builder *b, int64_t low, int64_t high, tk_shape s
     return tkb_astype(b, tkb_minimum(b, drawn, tkb_const_int(b, wide, high - 1)), dtype);
 }
 
+/* a b + c in float32, rounded once: the float64 product of two float32 is exact. */
+static tk_node *fused(tk_builder *b, tk_node *a, tk_node *by, double add) {
+    tk_node *product = tkb_multiply(b, tkb_astype(b, a, TK_FLOAT64), by);
+    return tkb_astype(b, tkb_add(b, product, tkb_const(b, TK_FLOAT64, add)), TK_FLOAT32);
+}
+
+/* e^x for x up to 0 with the bits of MLX's CPU: 2^n times Cephes' polynomial of what is left. The
+ * exponential of the op table is nearer to the truth (this one is up to 14 units off for weights
+ * that count), but sums of other weights are rounded elsewhere, and 12 draws of 100,000 among ten
+ * thousand classes would be other classes than MLX's. */
+static tk_node *weights_of(tk_builder *b, tk_node *x) {
+    static const float terms[] = {1.339887440266574e-3f, 9.618437357674640e-3f,
+                                  5.550332471162809e-2f, 2.402264791363012e-1f,
+                                  6.931472028550421e-1f, 1};
+    tk_node *power = tkb_multiply(b, x, tkb_const(b, TK_FLOAT32, (double)1.442695f));
+    tk_node *whole = tkb_floor(b, tkb_add(b, power, tkb_const(b, TK_FLOAT32, 0.5)));
+    tk_node *rest = tkb_astype(b, tkb_subtract(b, power, whole), TK_FLOAT64);
+    tk_node *sum = tkb_const(b, TK_FLOAT32, (double)1.535336188319500e-4f);
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+        sum = fused(b, sum, rest, (double)terms[i]);
+    tk_node *scale = tkb_power(b, tkb_const(b, TK_FLOAT32, 2), whole);
+    tk_node *none = tkb_less_equal(b, whole, tkb_const(b, TK_FLOAT32, -127));
+    return tkb_where(b, none, tkb_const(b, TK_FLOAT32, 0), tkb_multiply(b, scale, sum));
+}
+
+/* Sums one by one in the dtype: near the end of ten thousand classes they are far enough from the
+ * exact ones that three draws in a thousand would be the neighbour of MLX's. */
+static tk_node *running_sums(tk_builder *b, tk_node *weights) {
+    tk_attrs_scan attrs = {.axis = 1, .inclusive = true};
+    return tkb_node1(b, TK_OP_scan_steps, weights, &attrs);
+}
+
 /* Positions of one distribution, by where a uniform share of the whole falls among the running sums
  * of its weights: MLX draws them so when there is one row only, which takes a number a sample and
  * not one a class. A position of probability 0 is passed over, the last ones too. */
 static tk_node *by_running_sums(tk_builder *b, tk_node *logits, tk_shape shape, tk_node *key) {
-    tk_node *row = tkb_astype(b, tkb_reshape(b, logits, TK_SHAPE(1, -1)), TK_FLOAT32);
-    tk_node *weights = tkb_exp(b, tkb_subtract(b, row, tkb_max(b, row, TK_AXES(-1), true)));
-    tk_node *sums = tkb_cumsum(b, weights, 1, false, true);
+    tk_dtype dtype = logits->dtype == TK_FLOAT64 ? TK_FLOAT64 : TK_FLOAT32;
+    tk_node *row = tkb_astype(b, tkb_reshape(b, logits, TK_SHAPE(1, -1)), dtype);
+    tk_node *from_top = tkb_subtract(b, row, tkb_max(b, row, TK_AXES(-1), true));
+    tk_node *weights = weights_of(b, tkb_astype(b, from_top, TK_FLOAT32));
+    tk_node *sums = running_sums(b, tkb_astype(b, weights, dtype));
     tk_node *whole = tkb_max(b, sums, TK_AXES(-1), true);
     tk_shape column = TK_SHAPE(shape.items[shape.count - 1], 1);
     tk_node *drawn = uniform(b, key, column, TK_FLOAT32, 0, 1);
     tk_node *passed = tkb_greater_equal(b, tkb_multiply(b, drawn, whole), sums);
     tk_node *places = tkb_arange(b, 0, (double)logits->size, 1, TK_UINT32);
-    tk_node *can_be = tkb_greater(b, row, tkb_const(b, TK_FLOAT32, -INFINITY));
+    tk_node *can_be = tkb_greater(b, row, tkb_const(b, dtype, -INFINITY));
     tk_node *last = tkb_max(b, tkb_multiply(b, places, can_be), TK_ALL_AXES, false);
     tk_node *count = tkb_astype(b, tkb_sum(b, passed, TK_AXES(-1), false), TK_UINT32);
     return tkb_reshape(b, tkb_minimum(b, count, last), shape);

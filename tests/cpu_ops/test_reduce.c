@@ -41,6 +41,7 @@ static wide combine(tk_op op, tk_dtype dtype, wide a, wide b) {
     switch (op) {
     case TK_OP_reduce_sum:
     case TK_OP_scan_sum:
+    case TK_OP_scan_steps:
         return (wide){a.re + b.re, a.im + b.im,
                       truth ? a.integer | b.integer : a.integer + b.integer};
     case TK_OP_reduce_prod:
@@ -355,7 +356,8 @@ static void test_arguments(void **state) {
 
 static wide scan_identity(tk_op op, tk_dtype dtype) {
     real infinite = op == TK_OP_scan_min ? INFINITY : -INFINITY;
-    if (op == TK_OP_scan_sum || op == TK_OP_scan_prod) return identity_of(op);
+    if (op == TK_OP_scan_sum || op == TK_OP_scan_prod || op == TK_OP_scan_steps)
+        return identity_of(op);
     if (dtype == TK_COMPLEX64)
         return (wide){infinite, op == TK_OP_scan_logsumexp ? 0 : infinite, 0};
     if (!is_whole(dtype)) return wide_real(infinite);
@@ -418,12 +420,32 @@ static void test_scans(void **state) {
     (void)state;
     for (int reference = 0; reference < 2; reference++) {
         tk_cpu_use_reference(reference);
-        for (int op = TK_OP_scan_sum; op <= TK_OP_scan_logsumexp; op++)
+        for (int op = TK_OP_scan_sum; op <= TK_OP_scan_steps; op++)
             for (int d = 0; d < COUNT(all_dtypes); d++)
                 for (int how = 0; accepts((tk_op)op, all_dtypes[d]) && how < LAYOUTS; how++)
                     run_scan((tk_op)op, all_dtypes[d], (layout)how);
     }
     tk_cpu_use_reference(false);
+}
+
+/* Rounded at each step: the loop that anybody would write, bit for bit. */
+static void test_sums_step_by_step(void **state) {
+    (void)state;
+    const tk_dtype dtypes[] = {TK_FLOAT16, TK_BFLOAT16, TK_FLOAT32, TK_FLOAT64};
+    const int64_t length = 1000;
+    const tk_attrs_scan attrs = {.axis = 0, .inclusive = true};
+    for (int d = 0; d < COUNT(dtypes); d++)
+        for (int how = 0; how < LAYOUTS; how++) {
+            sample in = sample_moderate(dtypes[d], 1, &length, (layout)how);
+            sample out = call_sample(TK_OP_scan_steps, &attrs, 1, &in, dtypes[d], 1, &length);
+            wide total = {0};
+            for (int64_t i = 0; i < length; i++) {
+                total = wide_round(dtypes[d], wide_real(total.re + sample_read(&in.view, i).re));
+                assert_true(sample_read(&out.view, i).re == total.re);
+            }
+            sample_free(&out);
+            sample_free(&in);
+        }
 }
 
 /* ---- threads ---- */
@@ -491,11 +513,12 @@ static void test_highest_rank(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_axes),  cmocka_unit_test(test_long_axes),
-        cmocka_unit_test(test_softmax),   cmocka_unit_test(test_softmax_in_place),
-        cmocka_unit_test(test_row_edges), cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_arguments), cmocka_unit_test(test_scans),
-        cmocka_unit_test(test_threads),   cmocka_unit_test(test_highest_rank),
+        cmocka_unit_test(test_all_axes),     cmocka_unit_test(test_long_axes),
+        cmocka_unit_test(test_softmax),      cmocka_unit_test(test_softmax_in_place),
+        cmocka_unit_test(test_row_edges),    cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_arguments),    cmocka_unit_test(test_scans),
+        cmocka_unit_test(test_threads),      cmocka_unit_test(test_sums_step_by_step),
+        cmocka_unit_test(test_highest_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,21 +108,32 @@ def test_values_of_the_same_uniform_bits(name):
         np.testing.assert_allclose(own, theirs, rtol=1e-4, atol=1e-4)
 
 
-def test_categories():
-    """At most one in 100,000 differs. With a thousand classes in one row it is a few: MLX adds them up one by one in
-    float32, Tiki's running sums are nearer to the exact ones (docs/differences.md)."""
-    random = np.random.default_rng(0)
-    row, long_row, rows = (random.normal(size=shape).astype(np.float32) for shape in (100, 1000, (1000, 20)))
-    for a, count, most in ((row, 200_000, 1e-5), (rows, 200, 1e-5), (long_row, 200_000, 1e-4)):
-        own, theirs = both(lambda m: m.random.categorical(m.array(a), num_samples=count))
-        assert np.count_nonzero(own != theirs) <= own.size * most
+@pytest.mark.parametrize("classes", (10, 100, 1_000, 10_000))
+@pytest.mark.parametrize("dtype", ("float32", "bfloat16", "float64"))
+def test_categories_of_one_row(classes, dtype):
+    """One row is drawn by running sums, with MLX's weights and roundings: the same classes, all of them."""
+    random = np.random.default_rng(classes)
+    for scale, count in ((0, 3), (1, 20_000_000 // classes), (20, 1000)):
+        row, n = (scale * random.normal(size=classes)).astype(np.float32), min(count, 200_000)
+        with mx.stream(mx.cpu):
+            own, theirs = both(lambda m: m.random.categorical(m.array(row).astype(getattr(m, dtype)), num_samples=n))
+        np.testing.assert_array_equal(own, theirs)
+
+
+@pytest.mark.parametrize("classes", (10, 100, 1_000, 10_000))
+def test_categories_of_rows(classes):
+    """Rows are drawn by their noise; at most one in 100,000 differs."""
+    a = np.random.default_rng(classes).normal(size=(min(200_000, 4_000_000 // classes), classes)).astype(np.float32)
+    own, theirs = both(lambda m: m.random.categorical(m.array(a)))
+    assert np.count_nonzero(own != theirs) <= own.size * 1e-5
 
 
 def test_what_cannot_be_is_never_drawn():
     low = -float("inf")
     drawn = np.array(tk.random.categorical(tk.array([low, 0.0, low, 1.0, low]), num_samples=10_000, key=tk.random.key(1)))
     assert set(drawn.tolist()) == {1, 3}
-    assert tk.random.categorical(tk.array([low, low]), num_samples=3).tolist() == [0, 0, 0]
+    for row in ([low, low], [0.0, float("nan")], [1.0, -low, -low]):
+        assert tk.random.categorical(tk.array(row), num_samples=3).tolist() == [0, 0, 0]
 
 
 DRAWS = {

@@ -416,6 +416,7 @@ static const generator own[] = {
     {TK_OP_scan_max, 8, make_scan},
     {TK_OP_scan_min, 8, make_scan},
     {TK_OP_scan_logsumexp, 8, make_scan},
+    {TK_OP_scan_steps, 8, make_scan},
     {TK_OP_product, 3, make_product},
     {TK_OP_conv_general, 5, make_conv},
     {TK_OP_inverse, 1, make_square},
