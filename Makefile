@@ -26,7 +26,7 @@ ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) --no-tests=
 # What a Python test finds: the command, and the folder of the build.
 pytest_env = TIKI_BIN=$(CURDIR)/$(BUILD)/bin/tiki TIKI_BUILD=$(CURDIR)/$(BUILD) PYTHONPATH=$(CURDIR)/$(BUILD)/python PYTHONDONTWRITEBYTECODE=1
 
-.PHONY: all help demo python test test-c test-python wheel test-wheel check-fast test-passes test-gpu sanitize sanitize-memory sanitize-threads \
+.PHONY: all help demo python test test-c test-python wheel test-wheel check-fast test-passes test-gpu nvptxcompiler sanitize sanitize-memory sanitize-threads \
         bench lint format fuzz test-oracles test-cute coverage docs install clean distclean
 
 all: $(BUILD)/.configured ## the library and build/bin/tiki, optimised
@@ -87,6 +87,10 @@ test-gpu: deps-test $(BUILD)/.configured ## what needs a card: tests, sanitizers
 	@rm -rf $(BUILD)/gpu/results
 	@if [ -n "$$TIKI_CUTE_PYTHON" ]; then $(BUILD)/gpu/test_gpu_cute --write $(BUILD)/gpu/cute; fi
 	@bench/gpu.sh $(BUILD)/gpu
+
+nvptxcompiler: deps-python $(BUILD)/.configured ## the assembler as a shared object, for machines without ptxas; ARCHIVE=path of NVIDIA's, else from its Python package
+	@tools/venv.sh $(VENV) tests/python/requirements.txt
+	@tools/nvptxcompiler.sh $(BUILD) $(VENV)/bin/python $(ARCHIVE)
 
 sanitize: sanitize-memory sanitize-threads ## all C tests with ASan, LSan and UBSan; threads with TSan
 

@@ -45,12 +45,17 @@ target_include_directories(standin_cuda PRIVATE include src tests)
 target_link_libraries(standin_cuda PRIVATE tiki_flags Threads::Threads)
 list(APPEND test_environment "TIKI_STANDIN_CUDA=$<TARGET_FILE:standin_cuda>")
 
+# The stand-in for NVIDIA's assembler as a library.
+add_library(standin_nvptx SHARED tests/target/standin_nvptx.c)
+target_link_libraries(standin_nvptx PRIVATE tiki_flags)
+list(APPEND test_environment "TIKI_STANDIN_NVPTX=$<TARGET_FILE:standin_nvptx>")
+
 file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.c)
 add_library(tiki_test_support INTERFACE)
 target_include_directories(tiki_test_support INTERFACE tests)
 target_link_libraries(tiki_test_support INTERFACE tiki_internal PkgConfig::cmocka
                       ${tiki_dependencies})
-add_dependencies(tiki_test_support standin_cuda)
+add_dependencies(tiki_test_support standin_cuda standin_nvptx)
 if(support_sources)
   set(op_calls_table ${tiki_generated_dir}/op_calls_table.c)
   add_custom_command(OUTPUT ${op_calls_table} COMMAND tkgen calls ${op_calls_table} DEPENDS tkgen

@@ -46,13 +46,16 @@ typedef struct tk_build {
 /* Builds a kernel by how->target: one of the two functions that follow. */
 TK_API tk_status tk_kernel_build(const tk_kernel *kernel, const tk_build *how, tk_artifact **out);
 
-/* Builds a kernel as PTX and, with TK_EMIT_BINARY, assembles it with ptxas: the program that the
- * environment's TIKI_PTXAS names, else the one in PATH, else the one of the Python package
- * nvidia-cuda-nvcc (of python3). `how` NULL: all as above, text only.
+/* Builds a kernel as PTX and, with TK_EMIT_BINARY, assembles it by the first that is there of
+ *   ptxas, a program: in PATH, or of the Python package nvidia-cuda-nvcc (of python3);
+ *   nvPTXCompiler, a shared object that `make nvptxcompiler` makes, beside this library;
+ *   driver, that of a card.
+ * The environment's TIKI_ASSEMBLER chooses one by its word, TIKI_PTXAS and TIKI_NVPTXCOMPILER by
+ * its file; what is chosen and not there is an error. `how` NULL: all as above, text only.
  *
  * TK_UNSUPPORTED: another form, an operation without a PTX form (named with its line), an unknown
  * architecture, no assembler. TK_INVALID_ARGUMENT: registers of a wgmma are touched while it is in
- * flight (see tk_ptx_check), or ptxas says that it serialises wgmma. TK_INTERNAL with the
+ * flight (see tk_ptx_check), or the assembler says that it serialises wgmma. TK_INTERNAL with the
  * assembler's messages when it refuses the text. */
 TK_API tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *how,
                                      tk_artifact **out);
@@ -72,6 +75,10 @@ TK_API tk_status tk_kernel_build_ptx(const tk_kernel *kernel, const tk_build *ho
  * tk_ptx_check, which reads the PTX that the compiler made. */
 TK_API tk_status tk_kernel_build_cute(const tk_kernel *kernel, const tk_build *how,
                                       tk_artifact **out);
+
+/* The assembler that a build would take now, in words that tell one version from another, with its
+ * path. TK_UNSUPPORTED that says why there is none. Any thread. */
+TK_API tk_status tk_assembler_name(char *text, size_t capacity);
 
 /* The version of the CuTe compiler into `text`; the errors of tk_kernel_build_cute. */
 TK_API tk_status tk_cute_version(char *text, size_t capacity);
@@ -117,6 +124,9 @@ TK_API const char *tk_artifact_identity(const tk_artifact *artifact);
 TK_API const char *tk_artifact_text(const tk_artifact *artifact);
 TK_API const void *tk_artifact_binary(const tk_artifact *artifact, size_t *out_bytes);
 TK_API const char *tk_artifact_log(const tk_artifact *artifact);
+/* What made the binary: the assembler as tk_assembler_name says it, without its path, or the CuTe
+ * compiler; "" without a binary. */
+TK_API const char *tk_artifact_assembler(const tk_artifact *artifact);
 TK_API const char *tk_artifact_arch(const tk_artifact *artifact);
 TK_API const tk_kernel *tk_artifact_kernel(const tk_artifact *artifact);
 

@@ -29,6 +29,12 @@ static void print_gpus(void) {
     for (int i = 0; i < count; i++) print_gpu(i);
 }
 
+static void print_assembler(void) {
+    char name[1400];
+    bool there = tk_assembler_name(name, sizeof name) == TK_OK;
+    printf("assembler  %s%s\n", there ? "" : "off: ", there ? name : tk_error_message());
+}
+
 static void print_cache(void) {
     tk_cache_options looking = {.read_only = true};
     tk_cache *cache;
@@ -59,6 +65,7 @@ static int print_all(void) {
            blas ? blas : "none: libopenblas.so.0 is not installed, own products do all the work");
     printf("json       jansson %s\n", jansson_version_str());
     printf("zip        libzip %s\n", zip_libzip_version());
+    print_assembler();
     print_cute();
     print_cache();
     tk_context_release(context);

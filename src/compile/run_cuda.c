@@ -13,7 +13,7 @@
 #include "kernel/contract.h"
 #include "kernel/shared.h"
 #include "runtime/cuda_module.h"
-#include "target/ptx/assembler.h"
+#include "tiki/target.h"
 
 #define MOST_KNOWN 4096
 
@@ -142,25 +142,13 @@ static tk_status arch_of(const tk_cuda *cuda, const char **out_arch) {
                    cuda->info.name, cuda->info.major, cuda->info.minor);
 }
 
-/* What the device loads: a binary, or the text where there is no assembler, which the driver then
- * assembles. */
 static tk_status load(tk_cuda *cuda, loaded *at) {
     tk_build how = {.emit = TK_EMIT_BINARY};
     tk_artifact *artifact;
-    char assembler[TK_ASSEMBLER_PATH_BYTES];
     TK_TRY(arch_of(cuda, &how.arch));
-    if (tk_assembler_find(assembler) == TK_OK) {
-        TK_TRY(tk_kernel_build_cached(at->kernel, &how, NULL, &artifact, NULL));
-    } else {
-        how.emit = TK_EMIT_TEXT;
-        TK_TRY(tk_kernel_build_ptx(at->kernel, &how, &artifact));
-    }
+    TK_TRY(tk_kernel_build_cached(at->kernel, &how, NULL, &artifact, NULL));
     size_t bytes;
     const void *image = tk_artifact_binary(artifact, &bytes);
-    if (!image) {
-        image = tk_artifact_text(artifact);
-        bytes = strlen(image);
-    }
     const char *name = tk_kernel_name(at->kernel);
     tk_status status = tk_cuda_module_load(cuda, image, bytes, name, &at->module);
     tk_artifact_release(artifact);

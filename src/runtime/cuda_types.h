@@ -18,6 +18,7 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
+typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef void (*CUhostFn)(void *arg);
 
@@ -132,7 +133,18 @@ enum {
     CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 };
 
-enum { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE = 6 };
+enum {
+    CU_JIT_INFO_LOG_BUFFER = 3,
+    CU_JIT_INFO_LOG_BUFFER_SIZE = 4,
+    CU_JIT_ERROR_LOG_BUFFER = 5,
+    CU_JIT_ERROR_LOG_BUFFER_SIZE = 6,
+    CU_JIT_TARGET = 9,
+    CU_JIT_LOG_VERBOSE = 12,
+    CU_JIT_GENERATE_LINE_INFO = 13
+};
+
+/* A target is the number of its architecture; that of sm_90a has this more. */
+enum { CU_TARGET_ACCELERATED = 0x10000, CU_JIT_INPUT_PTX = 1 };
 
 enum {
     CU_STREAM_NON_BLOCKING = 1,

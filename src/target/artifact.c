@@ -80,6 +80,7 @@ void tk_artifact_identify(tk_artifact *artifact, const char *target, const tk_bu
     put_part(&hash, artifact->text);
     tk_sha256_end(&hash, digest);
     tk_sha256_text(digest, artifact->identity);
+    snprintf(artifact->assembler, sizeof artifact->assembler, "%s", tools);
 }
 
 const char *tk_artifact_identity(const tk_artifact *artifact) {
@@ -91,6 +92,9 @@ const char *tk_artifact_text(const tk_artifact *artifact) {
 }
 const char *tk_artifact_log(const tk_artifact *artifact) {
     return artifact && artifact->log ? artifact->log : "";
+}
+const char *tk_artifact_assembler(const tk_artifact *artifact) {
+    return artifact ? artifact->assembler : "";
 }
 const char *tk_artifact_arch(const tk_artifact *artifact) {
     return artifact ? artifact->arch : NULL;

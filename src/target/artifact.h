@@ -4,6 +4,8 @@
 
 #include "tiki/target.h"
 
+#define TK_ARTIFACT_ASSEMBLER_BYTES 160
+
 struct tk_artifact {
     int references; /* atomic */
     tk_kernel *kernel;
@@ -11,6 +13,7 @@ struct tk_artifact {
     char *log;
     char arch[16];
     char identity[65];
+    char assembler[TK_ARTIFACT_ASSEMBLER_BYTES];
     unsigned char *binary;
     size_t binary_bytes;
     tk_report report;
@@ -18,8 +21,8 @@ struct tk_artifact {
 };
 
 /* The digest of target, architecture, options, tools ("" for none) and text becomes the artifact's
- * identity. The text has the kernel and its contract but no names of values and, unless lines were
- * asked for, no lines. */
+ * identity, the tools its assembler. The text has the kernel and its contract but no names of
+ * values and, unless lines were asked for, no lines. */
 void tk_artifact_identify(tk_artifact *artifact, const char *target, const tk_build *how,
                           const char *tools);
 

@@ -30,7 +30,8 @@ typedef struct head {
 enum { N_PARTS = 6 };
 
 typedef struct identity {
-    char tools[120];
+    char tools[TK_ARTIFACT_ASSEMBLER_BYTES];
+    tk_assembler assembler; /* of PTX */
     char title[300];
     char options[400];
     tk_key_part parts[N_PARTS];
@@ -41,10 +42,10 @@ static tk_key_part text_part(const char *name, const char *value) {
 }
 
 static tk_status find_tools(const tk_build *how, identity *out) {
-    char path[TK_ASSEMBLER_PATH_BYTES];
     if (how->target == TK_TARGET_CUTE) return tk_cute_identity(out->tools, sizeof out->tools);
-    TK_TRY(tk_assembler_find(path));
-    return tk_assembler_identity(path, out->tools, sizeof out->tools);
+    TK_TRY(tk_assembler_choose(&out->assembler));
+    snprintf(out->tools, sizeof out->tools, "%s", out->assembler.identity);
+    return TK_OK;
 }
 
 static tk_status identify(const tk_artifact *artifact, const tk_build *how, identity *out) {
@@ -150,19 +151,19 @@ static const tk_build plain = {0};
 typedef struct building {
     tk_artifact *artifact;
     const tk_build *how;
-    const char *tools; /* of the key */
-    bool strange;      /* another compiler answered than the key says: nothing is kept */
+    const identity *key;
+    bool strange; /* another compiler answered than the key says: nothing is kept */
 } building;
 
 static tk_status finish(building *b) {
     char tools[TK_CUTE_TOOLS_BYTES];
     if (b->how->target == TK_TARGET_CUTE) {
         TK_TRY(tk_cute_finish(b->artifact, b->how, tools));
-        b->strange = strcmp(tools, b->tools) != 0;
+        b->strange = strcmp(tools, b->key->tools) != 0;
         return b->strange ? TK_NOT_FOUND : TK_OK;
     }
-    TK_TRY(tk_ptx_assemble(b->artifact, b->how));
-    tk_artifact_identify(b->artifact, "ptx", b->how, b->tools);
+    TK_TRY(tk_ptx_assemble(b->artifact, b->how, &b->key->assembler));
+    tk_artifact_identify(b->artifact, "ptx", b->how, b->key->tools);
     return TK_OK;
 }
 
@@ -177,7 +178,7 @@ static tk_status find_or_build(tk_artifact *artifact, const tk_build *how, tk_ca
     identity key;
     tk_cached payload = {0};
     TK_TRY(identify(artifact, how, &key));
-    building b = {artifact, how, key.tools, false};
+    building b = {artifact, how, &key, false};
     if (!cache) return tk_fail(TK_OUT_OF_MEMORY, "no memory for the cache of kernels");
     tk_status status =
         tk_cache_get_or_build(cache, key.parts, N_PARTS, build_payload, &b, &payload, out_built);

@@ -165,6 +165,7 @@ static void artifacts(void **state) {
     gives(tk_artifact_stage(P(artifact), TK_STAGE_PTX), NULL);
     gives_status(tk_kernel_build_cute(P(kernel), NULL, P(&out_artifact)));
     gives_status(tk_kernel_build(P(kernel), NULL, P(&out_artifact)));
+    gives_status(tk_assembler_name(P(version), sizeof version));
     gives_status(tk_cute_version(P(version), sizeof version));
     gives_status(tk_cute_describe(P(version), sizeof version));
     gives_nothing(tk_cute_use_python(P("python3")));
@@ -172,6 +173,7 @@ static void artifacts(void **state) {
     gives(tk_artifact_identity(P(artifact)), NULL);
     gives(tk_artifact_binary(P(artifact), NULL), NULL);
     gives_nothing(tk_artifact_log(P(artifact)));
+    gives_nothing(tk_artifact_assembler(P(artifact)));
     gives(tk_artifact_arch(P(artifact)), NULL);
     gives(tk_artifact_kernel(P(artifact)), NULL);
     gives_status(tk_artifact_report(P(artifact), P(&report)));

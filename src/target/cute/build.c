@@ -59,6 +59,7 @@ static tk_status keep_binary(tk_artifact *artifact, const tk_cute_answer *answer
 
 /* The package does not show what the assembler said: log and report come from a second run. */
 static tk_status keep_report(tk_artifact *artifact, const tk_build *how, const char *ptx) {
+    tk_assembler with;
     tk_artifact *again = tk_artifact_create(artifact->kernel, artifact->arch);
     if (!again) return tk_fail(TK_OUT_OF_MEMORY, "no memory for an artifact");
     again->report.shared_bytes = artifact->report.shared_bytes;
@@ -66,7 +67,8 @@ static tk_status keep_report(tk_artifact *artifact, const tk_build *how, const c
     tk_status status = again->text ? TK_OK : tk_fail(TK_OUT_OF_MEMORY, "no memory for PTX");
     if (status == TK_OK) {
         memcpy(again->text, ptx, strlen(ptx) + 1);
-        status = tk_ptx_assemble(again, how);
+        status = tk_assembler_choose(&with);
+        if (status == TK_OK) status = tk_ptx_assemble(again, how, &with);
     }
     if (status == TK_OK) {
         artifact->report = again->report;
@@ -74,7 +76,7 @@ static tk_status keep_report(tk_artifact *artifact, const tk_build *how, const c
         again->log = NULL;
     }
     tk_artifact_release(again);
-    return status == TK_UNSUPPORTED ? TK_OK : status; /* no ptxas: no report */
+    return status == TK_UNSUPPORTED ? TK_OK : status; /* no assembler: no report */
 }
 
 static bool uses_wgmma(const char *ptx) { return strstr(ptx, "wgmma.mma_async") != NULL; }

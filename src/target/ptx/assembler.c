@@ -1,136 +1,111 @@
-/* ptxas: where it is, running it, and what it said as a report.
+/* Choosing an assembler, and what it said as a report.
  *
- * It is found without starting anything, so that a kernel that is in the cache starts no process:
- * the file that TIKI_PTXAS names, else the first in PATH, else that of the Python package
- * nvidia-cuda-nvcc, whose folder is looked for beside python3 and, only if it is not there, asked
- * of python3 itself, once a process.
+ * ptxas comes first: a process of its own, whose crashes and leaks are not ours, and the one that
+ * is easiest to have. The compiler as a library is next (50 MB in this process), then the driver,
+ * which is wherever a card is. What is named by the environment is taken or is an error: nobody
+ * gets another assembler than the one that was asked for.
  *
- * Rejected: the assembler as a library in this process by default (50 MB, and what it leaks stays);
- * its version for the identity of what it makes, which only starting it would tell: size and time
- * of the file change with it. */
+ * Rejected for the identity of what they make: their versions, which only starting them would tell;
+ * size and time of their file change with it. */
 #define _GNU_SOURCE
 #include "target/ptx/assembler.h"
 
-#include <glob.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "kernel/ir.h"
-#include "target/process.h"
+#include "runtime/cuda_link.h"
+#include "target/ptx/assemblers.h"
 
-#define PATH_BYTES TK_ASSEMBLER_PATH_BYTES
+/* ---- which ---- */
 
-/* ---- where it is ---- */
+static const char *const words[] = {[TK_ASSEMBLER_PTXAS] = "ptxas",
+                                    [TK_ASSEMBLER_LIBRARY] = "nvPTXCompiler",
+                                    [TK_ASSEMBLER_DRIVER] = "driver"};
+enum { KINDS = sizeof words / sizeof *words };
 
-static bool is_program(const char *path) {
+/* The value of a variable of the environment, NULL when it is empty. */
+static const char *named_by(const char *variable) {
+    const char *value = getenv(variable);
+    return value && *value ? value : NULL;
+}
+
+static tk_status identify_file(tk_assembler *a) {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
-}
-
-static bool find_in_path(const char *name, char path[PATH_BYTES]) {
-    const char *at = getenv("PATH");
-    while (at && *at) {
-        size_t length = strcspn(at, ":");
-        int written = snprintf(path, PATH_BYTES, "%.*s/%s", (int)length, at, name);
-        if (length && written < PATH_BYTES && is_program(path)) return true;
-        at += length + (at[length] == ':');
-    }
-    return false;
-}
-
-/* As a package that was installed for the first python3 in PATH. */
-static bool find_beside_python(char path[PATH_BYTES]) {
-    char pattern[PATH_BYTES];
-    glob_t found;
-    if (!find_in_path("python3", path)) return false;
-    char *slash = strrchr(path, '/');
-    *slash = 0;
-    int written =
-        snprintf(pattern, sizeof pattern, "%s/../lib/python3*/*-packages/nvidia/*/bin/ptxas", path);
-    if (written >= (int)sizeof pattern || glob(pattern, 0, NULL, &found)) return false;
-    bool fits = found.gl_pathc > 0 && strlen(found.gl_pathv[0]) < PATH_BYTES;
-    if (fits) snprintf(path, PATH_BYTES, "%s", found.gl_pathv[0]);
-    globfree(&found);
-    return fits && is_program(path);
-}
-
-static const char *const where_files[] = {"where", NULL};
-
-static void ask_python(char path[PATH_BYTES]) {
-    static const char code[] =
-        "import glob, importlib.util as u\n"
-        "for r in u.find_spec('nvidia').submodule_search_locations:\n"
-        "    for p in sorted(glob.glob(r + '/*/bin/ptxas')): print(p, end=''); raise SystemExit\n";
-    const char *const argv[] = {"python3", "-c", code, NULL};
-    tk_work_folder folder;
-    char where[640], *text = NULL;
-    size_t length = 0;
-    int exit_code = -1;
-    *path = 0;
-    if (tk_work_folder_create(&folder) != TK_OK) return;
-    tk_work_path(&folder, "where", where, sizeof where);
-    bool ran = tk_process_run(argv, where, &exit_code) == TK_OK && exit_code == 0 &&
-               tk_work_read(where, &text, &length) == TK_OK;
-    if (ran && length < PATH_BYTES) snprintf(path, PATH_BYTES, "%s", text);
-    tk_free(text);
-    tk_work_folder_remove(&folder, where_files);
-}
-
-static pthread_once_t asked = PTHREAD_ONCE_INIT;
-static char python_says[PATH_BYTES];
-
-static void ask_python_once(void) { ask_python(python_says); }
-
-tk_status tk_assembler_find(char path[PATH_BYTES]) {
-    const char *named = getenv("TIKI_PTXAS");
-    if (named && *named) {
-        if (strlen(named) < PATH_BYTES && is_program(named)) {
-            snprintf(path, PATH_BYTES, "%s", named);
-            return TK_OK;
-        }
-    } else {
-        if (find_in_path("ptxas", path) || find_beside_python(path)) return TK_OK;
-        (void)pthread_once(&asked, ask_python_once);
-        snprintf(path, PATH_BYTES, "%s", python_says);
-        if (*path && is_program(path)) return TK_OK;
-    }
-    bool is_named = named && *named;
-    return tk_fail(
-        TK_UNSUPPORTED,
-        "no ptxas%s%.200s: put it in PATH, name it in TIKI_PTXAS, or install the Python package "
-        "nvidia-cuda-nvcc",
-        is_named ? " at " : "", is_named ? named : "");
-}
-
-tk_status tk_assembler_identity(const char *path, char *text, size_t bytes) {
-    struct stat info;
-    if (stat(path, &info)) return tk_fail(TK_UNSUPPORTED, "no ptxas at %.200s", path);
-    snprintf(text, bytes, "ptxas of %lld bytes, changed at %lld.%09ld", (long long)info.st_size,
-             (long long)info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+    if (stat(a->path, &info)) return tk_fail(TK_UNSUPPORTED, "no %s at %.200s", a->word, a->path);
+    snprintf(a->identity, sizeof a->identity, "%s of %lld bytes, changed at %lld.%09ld", a->word,
+             (long long)info.st_size, (long long)info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
     return TK_OK;
 }
 
-/* ---- running it ---- */
+static tk_status find_ptxas(tk_assembler *a) {
+    const char *named = named_by("TIKI_PTXAS");
+    if (named && !tk_ptxas_is_program(named))
+        return tk_fail(TK_UNSUPPORTED, "no ptxas at %.200s, which TIKI_PTXAS names", named);
+    if (named)
+        snprintf(a->path, sizeof a->path, "%s", named);
+    else if (!tk_ptxas_find(a->path))
+        return tk_fail(TK_UNSUPPORTED,
+                       "no ptxas: put it in PATH, name it in TIKI_PTXAS, or install the Python "
+                       "package nvidia-cuda-nvcc");
+    return identify_file(a);
+}
 
-static const char *const work_files[] = {"kernel.ptx", "kernel.cubin", "log", NULL};
+static tk_status find_library(tk_assembler *a) {
+    const char *named = named_by("TIKI_NVPTXCOMPILER");
+    if (named)
+        snprintf(a->path, sizeof a->path, "%s", named);
+    else if (!tk_nvptx_find(a->path))
+        return tk_fail(TK_UNSUPPORTED,
+                       "no nvPTXCompiler: build it with `make nvptxcompiler`, or name its shared "
+                       "object in TIKI_NVPTXCOMPILER");
+    return identify_file(a);
+}
 
-typedef struct assembly {
-    tk_work_folder folder;
-    char ptx[640], cubin[640], log[640];
-    char program[PATH_BYTES];
-} assembly;
+static tk_status find_one(tk_assembler_kind kind, tk_assembler *a) {
+    *a = (tk_assembler){.kind = kind, .word = words[kind]};
+    if (kind == TK_ASSEMBLER_PTXAS) return find_ptxas(a);
+    if (kind == TK_ASSEMBLER_LIBRARY) return find_library(a);
+    return tk_cuda_link_identity(a->identity, sizeof a->identity);
+}
 
-static tk_status run_ptxas(assembly *a, const char *arch, bool lines, int *out_code) {
-    char arch_option[32];
-    snprintf(arch_option, sizeof arch_option, "-arch=%s", arch);
-    const char *const argv[] = {
-        a->program, arch_option, "-v", "-o", a->cubin, a->ptx, lines ? "-lineinfo" : NULL, NULL};
-    return tk_process_run(argv, a->log, out_code);
+/* TIKI_ASSEMBLER, or the kind whose file the environment names; -1: any. */
+static tk_status asked_for(int *kind) {
+    const char *word = named_by("TIKI_ASSEMBLER");
+    *kind = -1;
+    for (int k = 0; word && k < KINDS; k++)
+        if (!strcmp(word, words[k])) *kind = k;
+    if (word && *kind < 0)
+        return tk_fail(TK_INVALID_ARGUMENT,
+                       "TIKI_ASSEMBLER is \"%.40s\", expected ptxas, nvPTXCompiler or driver",
+                       word);
+    if (!word && named_by("TIKI_NVPTXCOMPILER")) *kind = TK_ASSEMBLER_LIBRARY;
+    if (!word && named_by("TIKI_PTXAS")) *kind = TK_ASSEMBLER_PTXAS;
+    return TK_OK;
+}
+
+tk_status tk_assembler_choose(tk_assembler *out) {
+    int kind;
+    char why[KINDS][TK_ERROR_MESSAGE_BYTES];
+    TK_TRY(asked_for(&kind));
+    if (kind >= 0) return find_one((tk_assembler_kind)kind, out);
+    for (int k = 0; k < KINDS; k++) {
+        if (find_one((tk_assembler_kind)k, out) == TK_OK) return TK_OK;
+        snprintf(why[k], sizeof why[k], "%s", tk_error_message());
+    }
+    return tk_fail(TK_UNSUPPORTED, "%.200s; %.200s; %.200s", why[0], why[1], why[2]);
+}
+
+tk_status tk_assembler_name(char *text, size_t capacity) {
+    tk_assembler a;
+    TK_NEED(text);
+    TK_TRY(tk_assembler_choose(&a));
+    snprintf(text, capacity, "%s%s%s", a.identity, *a.path ? ", " : "", a.path);
+    return TK_OK;
 }
 
 /* ---- the report ---- */
@@ -176,38 +151,40 @@ static void read_log(tk_artifact *artifact) {
 }
 
 /* "(C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized" and its kin. */
-static tk_status check_messages(const tk_artifact *artifact) {
+static tk_status check_messages(const tk_artifact *artifact, const char *word) {
     const char *code = artifact->log ? strstr(artifact->log, "(C75") : NULL;
     if (!code) return TK_OK;
-    return tk_fail(TK_INVALID_ARGUMENT, "kernel %s: ptxas says %.500s", artifact->kernel->name,
+    return tk_fail(TK_INVALID_ARGUMENT, "kernel %s: %s says %.500s", artifact->kernel->name, word,
                    code);
 }
 
-static tk_status assemble_in(assembly *a, tk_artifact *artifact, const tk_build *how) {
-    int exit_code;
-    size_t log_bytes;
-    TK_TRY(tk_work_write(a->ptx, artifact->text, strlen(artifact->text)));
-    TK_TRY(run_ptxas(a, artifact->arch, how->lines, &exit_code));
-    TK_TRY(tk_work_read(a->log, &artifact->log, &log_bytes));
-    if (exit_code)
-        return tk_fail(TK_INTERNAL, "ptxas refuses kernel %s (exit code %d): %.700s",
-                       artifact->kernel->name, exit_code, artifact->log);
-    if (!how->serialized) TK_TRY(check_messages(artifact));
-    char *data;
-    TK_TRY(tk_work_read(a->cubin, &data, &artifact->binary_bytes));
-    artifact->binary = (unsigned char *)data;
-    read_log(artifact);
+/* ---- assembling ---- */
+
+static tk_status run(const tk_assembler *a, const char *text, const char *arch, bool lines,
+                     tk_assembled *out) {
+    if (a->kind == TK_ASSEMBLER_PTXAS) return tk_ptxas_assemble(a->path, text, arch, lines, out);
+    if (a->kind == TK_ASSEMBLER_LIBRARY) return tk_nvptx_assemble(a->path, text, arch, lines, out);
+    tk_cuda_linked linked;
+    TK_TRY(tk_cuda_link(text, arch, lines, &linked));
+    *out = (tk_assembled){.log = linked.log, .binary = linked.binary, .bytes = linked.bytes};
     return TK_OK;
 }
 
-tk_status tk_ptx_assemble(tk_artifact *artifact, const tk_build *how) {
-    assembly a;
-    TK_TRY(tk_assembler_find(a.program));
-    TK_TRY(tk_work_folder_create(&a.folder));
-    tk_work_path(&a.folder, "kernel.ptx", a.ptx, sizeof a.ptx);
-    tk_work_path(&a.folder, "kernel.cubin", a.cubin, sizeof a.cubin);
-    tk_work_path(&a.folder, "log", a.log, sizeof a.log);
-    tk_status status = assemble_in(&a, artifact, how);
-    tk_work_folder_remove(&a.folder, work_files);
-    return status;
+tk_status tk_ptx_assemble(tk_artifact *artifact, const tk_build *how, const tk_assembler *a) {
+    tk_assembled made = {0};
+    tk_status status = run(a, artifact->text, artifact->arch, how->lines, &made);
+    artifact->log = made.log;
+    if (status == TK_OK && !made.binary)
+        status = tk_fail(TK_INTERNAL, "%s refuses kernel %s%s%s%s: %.700s", a->word,
+                         artifact->kernel->name, *made.how ? " (" : "", made.how,
+                         *made.how ? ")" : "", made.log);
+    if (status == TK_OK && !how->serialized) status = check_messages(artifact, a->word);
+    if (status != TK_OK) {
+        tk_free(made.binary);
+        return status;
+    }
+    artifact->binary = made.binary;
+    artifact->binary_bytes = made.bytes;
+    read_log(artifact);
+    return TK_OK;
 }

@@ -31,11 +31,10 @@ static tk_status generate(tk_artifact *artifact, bool lines) {
 }
 
 static tk_status assemble(tk_artifact *artifact, const tk_build *how) {
-    char path[TK_ASSEMBLER_PATH_BYTES], tools[120];
-    TK_TRY(tk_ptx_assemble(artifact, how));
-    TK_TRY(tk_assembler_find(path));
-    TK_TRY(tk_assembler_identity(path, tools, sizeof tools));
-    tk_artifact_identify(artifact, "ptx", how, tools);
+    tk_assembler with;
+    TK_TRY(tk_assembler_choose(&with));
+    TK_TRY(tk_ptx_assemble(artifact, how, &with));
+    tk_artifact_identify(artifact, "ptx", how, with.identity);
     return TK_OK;
 }
 

@@ -1,0 +1,136 @@
+/* ptxas, a program: where it is, and running it.
+ *
+ * It is found without starting anything, so that a kernel that is in the cache starts no process:
+ * the first in PATH, else that of the Python package nvidia-cuda-nvcc, whose folder is looked for
+ * beside python3 and, only if it is not there, asked of python3 itself, once a process. */
+#define _GNU_SOURCE
+#include "target/ptx/assemblers.h"
+
+#include <glob.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "target/process.h"
+
+#define PATH_BYTES TK_ASSEMBLER_PATH_BYTES
+
+/* ---- where it is ---- */
+
+static bool is_program(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
+}
+
+static bool find_in_path(const char *name, char path[PATH_BYTES]) {
+    const char *at = getenv("PATH");
+    while (at && *at) {
+        size_t length = strcspn(at, ":");
+        int written = snprintf(path, PATH_BYTES, "%.*s/%s", (int)length, at, name);
+        if (length && written < PATH_BYTES && is_program(path)) return true;
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
+
+/* As a package that was installed for the first python3 in PATH. */
+static bool find_beside_python(char path[PATH_BYTES]) {
+    char pattern[PATH_BYTES];
+    glob_t found;
+    if (!find_in_path("python3", path)) return false;
+    char *slash = strrchr(path, '/');
+    *slash = 0;
+    int written =
+        snprintf(pattern, sizeof pattern, "%s/../lib/python3*/*-packages/nvidia/*/bin/ptxas", path);
+    if (written >= (int)sizeof pattern || glob(pattern, 0, NULL, &found)) return false;
+    bool fits = found.gl_pathc > 0 && strlen(found.gl_pathv[0]) < PATH_BYTES;
+    if (fits) snprintf(path, PATH_BYTES, "%s", found.gl_pathv[0]);
+    globfree(&found);
+    return fits && is_program(path);
+}
+
+static const char *const where_files[] = {"where", NULL};
+
+static void ask_python(char path[PATH_BYTES]) {
+    static const char code[] =
+        "import glob, importlib.util as u\n"
+        "for r in u.find_spec('nvidia').submodule_search_locations:\n"
+        "    for p in sorted(glob.glob(r + '/*/bin/ptxas')): print(p, end=''); raise SystemExit\n";
+    const char *const argv[] = {"python3", "-c", code, NULL};
+    tk_work_folder folder;
+    char where[640], *text = NULL;
+    size_t length = 0;
+    int exit_code = -1;
+    *path = 0;
+    if (tk_work_folder_create(&folder) != TK_OK) return;
+    tk_work_path(&folder, "where", where, sizeof where);
+    bool ran = tk_process_run(argv, where, &exit_code) == TK_OK && exit_code == 0 &&
+               tk_work_read(where, &text, &length) == TK_OK;
+    if (ran && length < PATH_BYTES) snprintf(path, PATH_BYTES, "%s", text);
+    tk_free(text);
+    tk_work_folder_remove(&folder, where_files);
+}
+
+static pthread_once_t asked = PTHREAD_ONCE_INIT;
+static char python_says[PATH_BYTES];
+
+static void ask_python_once(void) { ask_python(python_says); }
+
+bool tk_ptxas_find(char path[PATH_BYTES]) {
+    if (find_in_path("ptxas", path) || find_beside_python(path)) return true;
+    (void)pthread_once(&asked, ask_python_once);
+    snprintf(path, PATH_BYTES, "%s", python_says);
+    return *path && is_program(path);
+}
+
+bool tk_ptxas_is_program(const char *path) { return strlen(path) < PATH_BYTES && is_program(path); }
+
+/* ---- running it ---- */
+
+static const char *const work_files[] = {"kernel.ptx", "kernel.cubin", "log", NULL};
+
+typedef struct assembly {
+    tk_work_folder folder;
+    char ptx[640], cubin[640], log[640];
+    const char *program;
+} assembly;
+
+static tk_status run_ptxas(assembly *a, const char *arch, bool lines, int *out_code) {
+    char arch_option[32];
+    snprintf(arch_option, sizeof arch_option, "-arch=%s", arch);
+    const char *const argv[] = {
+        a->program, arch_option, "-v", "-o", a->cubin, a->ptx, lines ? "-lineinfo" : NULL, NULL};
+    return tk_process_run(argv, a->log, out_code);
+}
+
+static tk_status assemble_in(assembly *a, const char *text, const char *arch, bool lines,
+                             tk_assembled *out) {
+    int exit_code;
+    size_t log_bytes;
+    char *data;
+    TK_TRY(tk_work_write(a->ptx, text, strlen(text)));
+    TK_TRY(run_ptxas(a, arch, lines, &exit_code));
+    TK_TRY(tk_work_read(a->log, &out->log, &log_bytes));
+    snprintf(out->how, sizeof out->how, "exit code %d", exit_code);
+    if (exit_code) return TK_OK;
+    TK_TRY(tk_work_read(a->cubin, &data, &out->bytes));
+    out->binary = (unsigned char *)data;
+    return TK_OK;
+}
+
+tk_status tk_ptxas_assemble(const char *program, const char *text, const char *arch, bool lines,
+                            tk_assembled *out) {
+    assembly a = {.program = program};
+    TK_TRY(tk_work_folder_create(&a.folder));
+    tk_work_path(&a.folder, "kernel.ptx", a.ptx, sizeof a.ptx);
+    tk_work_path(&a.folder, "kernel.cubin", a.cubin, sizeof a.cubin);
+    tk_work_path(&a.folder, "log", a.log, sizeof a.log);
+    tk_status status = assemble_in(&a, text, arch, lines, out);
+    tk_work_folder_remove(&a.folder, work_files);
+    return status;
+}
