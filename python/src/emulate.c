@@ -44,7 +44,7 @@ static bool take_argument(run *r, const tk_kernel *kernel, Py_ssize_t i, PyObjec
     tk_kparam param;
     if (tk_kernel_param(kernel, (int)i, &param) != TK_OK)
         return PyErr_Format(PyExc_IndexError, "argument %zd", i), false;
-    if (param.type.kind == TK_KT_POINTER)
+    if (param.type.kind == TK_KT_POINTER && param.type.scalar != TK_K_TMAP)
         return take_buffer(r, i, object, (param.access & TK_KACCESS_WRITE) != 0);
     r->arguments[i].bits = PyLong_AsUnsignedLongLongMask(object);
     return !PyErr_Occurred();

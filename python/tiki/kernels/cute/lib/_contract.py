@@ -22,6 +22,7 @@ class Parameter:
         self.access = 0
         self.nonneg = nonneg
         self.size: Any = None  # Dim or int: elements behind a pointer
+        self.extents: Any = None  # shape and strides of a tensor, Dims or ints
         self.var = Var(("pointer", dtype.scalar, "global") if pointer else numeric.number_type(dtype), region)
         self.var.name = name
 

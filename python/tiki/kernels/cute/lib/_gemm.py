@@ -1,6 +1,6 @@
-"""`Gemm` and `Warp`: products of tiles in shared memory by mma.sync, accumulated in registers.
+"""`Gemm` and `Warp`: products of tiles in shared memory by mma.sync (or wgmma, _wgmma), accumulated in registers.
 
-Gemm(a, b) is a @ b.T: a is [m, k], b is [n, k]. The instruction is m16n8k16 of f16 or bf16 into f32. Operands come by
+Gemm(a, b) is a @ b.T: a is [m, k], b is [n, k]. mma.sync is m16n8k16 of f16 or bf16 into f32. Operands come by
 ldmatrix, transposed where the tile lies the other way, or element by element where its layout keeps no eight
 elements together. A warp takes 16 rows, then the warps above, then the next 16; of columns 16 likewise, so that one
 ldmatrix of four matrices feeds two instructions.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tiki.kernels.cute.lib import _async, _wgmma
 from tiki.kernels.cute.lib._memory import RawTensor, RegisterTensor, coalesced, flat
 from tiki.kernels.cute.lib._numeric import BFloat16, Float16, Float32, as_dtype
 from tiki.kernels.cute.lib._tape import current, fail
@@ -33,10 +34,24 @@ class Warp:
 
 
 class Gemm:
-    """A product of tiles by `num_threads` threads. `gemm(a, b)` gives a @ b.T in registers; with `acc` it is added."""
+    """A product of tiles by `num_threads` threads. `gemm(a, b)` gives a @ b.T in registers; with `acc` it is added.
 
-    def __init__(self, element_type: Any, tidx: Any, num_threads: int = 128, warp: Warp | None = None) -> None:
+    `instruction` is "mma.sync", or "wgmma" for sm_90a: then warps lie over rows, in fours, what threads wrote to the
+    operands needs a fence of the async proxy (`Load(..., fence=True)`), and `start` and `wait` let products go on
+    behind the issue."""
+
+    def __init__(
+        self,
+        element_type: Any,
+        tidx: Any,
+        num_threads: int = 128,
+        warp: Warp | None = None,
+        instruction: str = "mma.sync",
+    ) -> None:
         self.dtype = as_dtype(element_type)
+        self.instruction = instruction
+        if instruction not in ("mma.sync", "wgmma"):
+            raise fail(f'Gemm by "{instruction}", expected "mma.sync" or "wgmma"')
         self.warp = warp if warp is not None else Warp(num_threads // 32, 1)
         if self.dtype not in (Float16, BFloat16):
             raise fail(f"Gemm of {self.dtype.__name__}, expected Float16 or BFloat16")
@@ -44,15 +59,20 @@ class Gemm:
             raise fail(
                 f"{self.warp} are {self.warp.m * self.warp.n} warps, and {num_threads} threads are {num_threads / 32:g}"
             )
+        if instruction == "wgmma" and (self.warp.n != 1 or self.warp.m % 4):
+            raise fail(f"{self.warp} of a product by wgmma, expected warps over rows, in fours")
         self.lane = tidx % 32
         number = tidx // 32
         self.warp_m = number % self.warp.m if self.warp.m > 1 else 0
         self.warp_n = number // self.warp.m if self.warp.n > 1 else 0
+        self.warpgroup = tidx // 128 if self.warp.m > 4 else 0
 
     # ---- the accumulators ----
 
     def fragment(self, rows: int, cols: int) -> Fragment:
         """Which elements of a product each thread holds."""
+        if self.instruction == "wgmma":
+            return _wgmma.fragment(self, rows, cols)
         m, n = self.warp.m, self.warp.n
         if rows % (16 * m) or cols % (16 * n):
             raise fail(
@@ -84,9 +104,28 @@ class Gemm:
     # ---- the product ----
 
     def __call__(self, a: Tensor, b: Tensor, acc: Tensor | None = None) -> Tensor:
+        if self.instruction == "wgmma":
+            return _wgmma.product(self, a, b, acc)
         rows, cols, length = self.check(a, b)
         if acc is None:
             acc = self.zeros(rows, cols)
+        self.check_accumulator(acc, rows, cols)
+        self.multiply(a, b, acc, rows, cols, length)
+        return acc
+
+    def start(self, a: Tensor, b: Tensor, acc: Tensor, clear: Any = False) -> None:
+        """Begins the product of "wgmma" and closes its group: accumulator and operands must not be touched before a
+        `wait`. Where `clear` holds, what is in the accumulator does not count."""
+        if self.instruction != "wgmma":
+            raise fail('Gemm.start of "mma.sync", which ends with its issue; call the Gemm')
+        _wgmma.issue(self, a, b, acc, clear)
+
+    @staticmethod
+    def wait(groups: int = 0) -> None:
+        """Waits until at most so many products are unfinished."""
+        _async.wgmma_wait_group(groups)
+
+    def check_accumulator(self, acc: Tensor, rows: int, cols: int) -> None:
         fragment = acc.registers("Gemm into")
         if fragment.shape != (rows, cols) or fragment.tv != self.fragment(rows, cols).tv:
             raise fail(
@@ -95,6 +134,9 @@ class Gemm:
             )
         if acc.dtype is not Float32:
             raise fail(f"an accumulator of {acc.dtype.__name__}, expected Float32")
+
+    def multiply(self, a: Tensor, b: Tensor, acc: Tensor, rows: int, cols: int, length: int) -> None:
+        """By mma.sync."""
         along_m, along_n = rows // (16 * self.warp.m), cols // (16 * self.warp.n)
         left = RegisterTensor(self.dtype, f"{8 * along_m}:1")
         right = RegisterTensor(self.dtype, f"{8 * along_n}:1")
@@ -106,7 +148,6 @@ class Gemm:
             for j in range(2 * along_n):
                 for i in range(along_m):
                     _mma(acc.raw, left, right, 4 * (j * along_m + i), 8 * i, 4 * j)
-        return acc
 
     def check(self, a: Tensor, b: Tensor) -> tuple[int, int, int]:
         for name, one in (("a", a), ("b", b)):

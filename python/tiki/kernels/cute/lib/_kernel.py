@@ -52,7 +52,7 @@ class Binding:
 
     __slots__ = ("param", "argument", "part", "mode")
 
-    def __init__(self, param: Parameter, argument: str, part: str, mode: int = 0) -> None:
+    def __init__(self, param: Any, argument: str, part: str, mode: int = 0) -> None:
         self.param = param
         self.argument = argument
         self.part = part
@@ -82,15 +82,10 @@ class Builder:
             return self.named[extent]
         name = extent if isinstance(extent, str) and extent not in self.taken else f"{argument}_{part}{mode}"
         dim = Dim("param", self.parameter(name, Int32, argument, part, mode, pointer=False, nonneg=True))
-        self.require(dim, ">=", 0)
+        self.trace.require(dim, ">=", 0)
         if isinstance(extent, str):
             self.named[extent] = dim
         return dim
-
-    def require(self, left: Any, relation: str, right: Any) -> None:
-        """A precondition of the launch, once."""
-        if repr((left, relation, right)) not in map(repr, self.trace.requires):
-            self.trace.requires.append((left, relation, right))
 
     def tensor(self, name: str, spec: TensorSpec) -> tuple[_memory.RawTensor, ContractTensor]:
         shape = tuple(self.extent(extent, name, "shape", i) for i, extent in enumerate(spec.shape))
@@ -101,10 +96,11 @@ class Builder:
             size = contract.combine("add", _span(shape, stride), spec.offset)
         param = self.parameter(name, spec.dtype, name, "data", pointer=True, align=spec.align)
         param.size = size
+        param.extents = (shape, stride)
         if isinstance(size, int) and size > 1 << 31:
             raise fail(f"{name} spans {size} elements; kernels of this front index with Int32")
         if not isinstance(size, int):
-            self.require(size, "<", 1 << 31)
+            self.trace.require(size, "<", 1 << 31)
         pointer = _memory.Pointer(param.var, spec.dtype, "global", param)
         raw = _memory.RawTensor(pointer, _on_device(shape), _on_device(stride), spec.offset)
         return raw, ContractTensor(spec.dtype, shape, stride)
@@ -117,7 +113,7 @@ class Builder:
             while name in self.taken or name in self.named:
                 name += "_"
             dims.append(Dim("param", self.parameter(name, Int32, "", "grid", mode, pointer=False, nonneg=True)))
-            self.require(dims[-1], ">=", 0)
+            self.trace.require(dims[-1], ">=", 0)
         return tuple(dims)
 
     def scalar(self, name: str, dtype: Any) -> tuple[Any, Any]:
@@ -282,7 +278,11 @@ class Lowered:
         bound.apply_defaults()
         self.check(bound.arguments)
         return [
-            grid[binding.mode] if binding.part == "grid" else _value_of(binding, bound.arguments[binding.argument])
+            grid[binding.mode]
+            if binding.part == "grid"
+            else 0
+            if binding.part == "map"
+            else _value_of(binding, bound.arguments[binding.argument])
             for binding in self.bindings
         ]
 
@@ -333,7 +333,9 @@ def _strides_of(argument: Any) -> Any:
 
 
 def _bits(binding: Binding, value: Any) -> int:
-    """A number as the bits of its parameter."""
+    """A number as the bits of its parameter; tensor maps are made from others."""
+    if binding.part == "map":
+        return 0
     dtype = binding.param.dtype
     if not dtype.is_float:
         return int(value) & ((1 << max(dtype.width, 8)) - 1)
@@ -480,6 +482,7 @@ class KernelFunction(JitFunction):
             threads = self.extents(config.block, outside, "block")
             cluster = None if config.cluster is None else self.extents(config.cluster, outside, "cluster")
             raw_kernel = self.finish(trace, extents, threads, cluster, config)
+        builder.bindings.extend(Binding(None, "", "map") for _ in trace.maps)
         specs = {name: value.alone() for name, (kind, _, value) in kinds.items() if kind == "tensor"}
         return Lowered(raw_kernel, builder.bindings, signature, specs, threads)
 

@@ -7,7 +7,7 @@ from typing import Any
 from tiki.kernels.cute.lib import _contract as contract
 from tiki.kernels.cute.lib import arch
 from tiki.kernels.cute.lib._memory import RawTensor, coalesced, flat
-from tiki.kernels.cute.lib._numeric import Numeric, as_dtype
+from tiki.kernels.cute.lib._numeric import Numeric, as_dtype, select
 from tiki.kernels.cute.lib._tape import current, fail
 from tiki.kernels.cute.lib._tensor import Tensor
 
@@ -15,7 +15,8 @@ from tiki.kernels.cute.lib._tensor import Tensor
 class Load:
     """`Load(dtype, tidx, num_threads=, vector=)(source, target, block_idx=)` copies tile `block_idx` of a matrix
     (row and column of tiles, or the row) to a shared tensor of the tile's size, `vector` bytes at a time. Rows and
-    columns beyond the matrix become zeros. The block waits before and after, unless `barrier` is off."""
+    columns beyond the matrix become zeros. The block waits before and after, unless `barrier` is off; with `fence` the
+    async proxy (wgmma) sees the tile too. `start`, `commit` and `wait` do it by cp.async."""
 
     def __init__(self, element_type: Any, tidx: Any, num_threads: int = 128, vector: int = 16) -> None:
         self.dtype = as_dtype(element_type)
@@ -28,39 +29,76 @@ class Load:
             )
         self.lanes = vector // self.dtype.bytes
 
-    def __call__(self, source: Tensor, target: Tensor, block_idx: Any = 0, barrier: bool = True) -> None:
+    def __call__(
+        self, source: Tensor, target: Tensor, block_idx: Any = 0, barrier: bool = True, fence: bool = False
+    ) -> None:
+        self.copy(source, target, block_idx, barrier, self.chunk, fence)
+
+    def start(self, source: Tensor, target: Tensor, block_idx: Any = 0) -> None:
+        """The same by cp.async, without barriers: `commit` closes a group of copies, `wait` waits for groups. The
+        target must not be touched from here to the wait, and by others not before a barrier behind it. A tile beyond
+        the matrix is zeros, as pipelines ask for at their end."""
+        if self.lanes * self.dtype.bytes < 4:
+            raise fail("Load.start with 2 bytes at a time: cp.async copies 4, 8 or 16")
+        self.copy(source, target, block_idx, False, self.start_chunk, False)
+
+    @staticmethod
+    def commit() -> None:
+        """Closes the group of copies that were started."""
+        arch.cp_async_commit_group()
+
+    @staticmethod
+    def wait(groups: int = 0, barrier: bool = True) -> None:
+        """Waits until at most so many groups of the thread are unfinished; then the block meets, and sees the bytes."""
+        arch.cp_async_wait_group(groups)
+        if barrier:
+            arch.sync_threads()
+
+    def copy(self, source: Tensor, target: Tensor, block_idx: Any, barrier: bool, chunk: Any, fence: bool) -> None:
         raw, tile = source.raw, target.raw
         self.check(source, target)
         row, col = block_idx if isinstance(block_idx, tuple) else (block_idx, 0)
         rows, cols = target.shape
-        exact = all(
+        exact = chunk == self.chunk and all(
             isinstance(extent, int) and extent % length == 0 for extent, length in zip(source.shape, target.shape)
         )
         if barrier:
             arch.sync_threads()
         chunks = rows * (cols // self.lanes)
         for first in range(0, chunks, self.num_threads):
-            self.chunk(raw, tile, (row * rows, col * cols), first, chunks, None if exact else source.shape)
+            chunk(
+                raw, tile, *self.piece((row * rows, col * cols), cols, first, chunks), None if exact else source.shape
+            )
+        if fence:
+            arch.fence_proxy("async_shared")
         if barrier:
             arch.sync_threads()
 
-    def chunk(
-        self, raw: RawTensor, tile: RawTensor, origin: tuple[Any, Any], first: int, chunks: int, limits: Any
-    ) -> None:
-        """One vector of each thread."""
-        in_row = flat_size(tile.shape[1]) // self.lanes
+    def piece(self, origin: tuple[Any, Any], cols: int, first: int, chunks: int) -> tuple[Any, Any, Any]:
+        """One vector of each thread: its place in the matrix and in the tile, and which threads have one."""
+        in_row = cols // self.lanes
         number = self.tidx + first
         if isinstance(number, Numeric):
             number.nonneg = True
         row, col = number // in_row, number % in_row * self.lanes
-        there = (origin[0] + row, origin[1] + col)
-        spare = first + self.num_threads > chunks
-        mask: Any = (number < chunks) if spare else None
+        mask = (number < chunks) if first + self.num_threads > chunks else None
+        return (origin[0] + row, origin[1] + col), (row, col), mask
+
+    def inside(self, there: tuple[Any, Any], limits: Any) -> Any:
+        return (there[0] < limits[0]) & (there[1] + (self.lanes - 1) < limits[1])
+
+    def chunk(self, raw: RawTensor, tile: RawTensor, there: Any, here: Any, mask: Any, limits: Any) -> None:
         inside: Any = mask
         if limits is not None:
-            bounds = (there[0] < limits[0]) & (there[1] + (self.lanes - 1) < limits[1])
+            bounds = self.inside(there, limits)
             inside = bounds if mask is None else mask & bounds
-        tile.store(raw.load(*there, lanes=self.lanes, mask=inside), row, col, mask=mask)
+        tile.store(raw.load(*there, lanes=self.lanes, mask=inside), *here, mask=mask)
+
+    def start_chunk(self, raw: RawTensor, tile: RawTensor, there: Any, here: Any, mask: Any, limits: Any) -> None:
+        """Beyond the matrix a copy of 0 bytes, which writes zeros."""
+        bytes_ = self.lanes * self.dtype.bytes
+        size = None if limits is None else select(self.inside(there, limits), bytes_, 0)
+        arch.cp_async(tile.pointer(*here), raw.pointer(*there), bytes_, size=size, mask=mask)
 
     def check(self, source: Tensor, target: Tensor) -> None:
         """What a vector asks of both sides; of strides that are known at launch only, the launch checks it."""
@@ -117,16 +155,7 @@ class Load:
                 "a stride that is computed on the device: Load cannot tell whether vectors are aligned; use a vector "
                 "of one element"
             )
-        condition = (contract.combine("mod", contract.Dim("param", param), self.lanes), "==", 0)
-        if repr(condition) not in [repr(one) for one in trace.requires]:
-            trace.requires.append(condition)
-
-
-def flat_size(shape: Any) -> int:
-    size = 1
-    for leaf in flat(shape):
-        size *= leaf
-    return size
+        trace.require(contract.combine("mod", contract.Dim("param", param), self.lanes), "==", 0)
 
 
 def tile_shape(tensor: Tensor) -> Any:

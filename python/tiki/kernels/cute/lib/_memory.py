@@ -336,11 +336,12 @@ class RawTensor:
 class Buffer:
     """A buffer of the block's shared memory."""
 
-    __slots__ = ("ir", "touched", "looped")
+    __slots__ = ("ir", "op", "touched", "looped")
 
     def __init__(self, dtype: Any, layout: str, align: int) -> None:
         trace = current()
         self.ir = trace.emit("shared", (), {"align": align}, ("shared", dtype.scalar, layout), first=True)
+        self.op: Any = trace.prologue.ops[-1]
         self.touched = False
         region = trace.region
         self.looped = False
@@ -348,9 +349,16 @@ class Buffer:
             self.looped = self.looped or region.kind != "kernel"
             region = region.parent
 
+    def aligned(self, align: int) -> None:
+        """Asks for more alignment, of an instruction that is met later."""
+        attrs = dict(self.op.attrs)
+        attrs["align"] = max(attrs["align"], align)
+        self.op.attrs = tuple(attrs.items())
 
-def make_smem_tensor(dtype: Any, layout: Any, align: int = 16) -> RawTensor:
-    """A tensor in a shared buffer of its own; the layout is static. Buffers live as long as the kernel."""
+
+def make_smem_tensor(dtype: Any, layout: Any, align: int = 16, stages: int = 1) -> RawTensor:
+    """A tensor in a shared buffer of its own; the layout is static. Buffers live as long as the kernel. With more
+    `stages` there is room for as many, one after the other."""
     dtype = as_dtype(dtype)
     if isinstance(layout, (int, tuple)):
         layout = (
@@ -361,7 +369,8 @@ def make_smem_tensor(dtype: Any, layout: Any, align: int = 16) -> RawTensor:
     shape, stride, offset, swizzle = layout_parts(layout)
     if any(not isinstance(leaf, int) for leaf in [*flat(shape), *flat(stride)]):
         raise fail("a shared tensor of a size that only the device knows")
-    buffer = Buffer(dtype, str(layout), max(align, 128 if swizzle else align))
+    text = str(layout) if stages == 1 else f"{stages * int(tl.cosize(layout))}:1"
+    buffer = Buffer(dtype, text, max(align, 128 if swizzle else align))
     ir = current().emit("address", (buffer.ir,), {}, ("pointer", dtype.scalar, "shared"), first=True)
     return RawTensor(Pointer(ir, dtype, "shared", buffer), shape, stride, offset, swizzle)
 

@@ -166,6 +166,16 @@ class Trace:
         self.requires: list[tuple[Any, str, Any]] = []
         self.maps: list[Any] = []  # of _tma.TensorMap
 
+    def require(self, left: Any, relation: str, right: Any) -> None:
+        """A precondition of the launch, once; one of plain numbers must hold."""
+        if repr((left, relation, right)) in map(repr, self.requires):
+            return
+        if isinstance(left, int) and isinstance(right, int):
+            if not {"==": left == right, ">=": left >= right, "<": left < right}[relation]:
+                raise fail(f"{left} {relation} {right} does not hold")
+            return
+        self.requires.append((left, relation, right))
+
     # ---- recording ----
 
     def check(self, ir: Ir) -> None:

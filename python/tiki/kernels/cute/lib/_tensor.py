@@ -54,7 +54,7 @@ class Fragment:
 
 class Tensor:
     """A tile or matrix. `Tensor(dtype=, rows=, cols=)` is a new one in shared memory; `layout=` chooses how it lies,
-    by default rows with a swizzle. `Tensor(raw)` is what a raw tensor of one or two modes shows. Register tensors
+    by default rows with a swizzle; `stages` tiles of it lie one after the other. `Tensor(raw)` is what a raw tensor of one or two modes shows. Register tensors
     come from Gemm, which knows which thread holds what."""
 
     def __init__(
@@ -65,15 +65,18 @@ class Tensor:
         rows: int = 0,
         cols: int = 0,
         layout: Any = None,
+        stages: int = 1,
+        align: int = 16,
         fragment: Fragment | None = None,
     ) -> None:
         if raw is None:
-            raw = self._shared(dtype, rows, cols, layout)
+            raw = self._shared(dtype, rows, cols, layout, stages, align)
         self.raw = raw
+        self.stages = stages
         self.fragment = fragment
 
     @staticmethod
-    def _shared(dtype: Any, rows: int, cols: int, layout: Any) -> RawTensor:
+    def _shared(dtype: Any, rows: int, cols: int, layout: Any, stages: int, align: int) -> RawTensor:
         if dtype is None or not isinstance(rows, int) or not isinstance(cols, int) or rows < 1 or cols < 1:
             raise fail(
                 f"Tensor(dtype={dtype}, rows={rows!r}, cols={cols!r}): a shared tensor has an element type and "
@@ -81,10 +84,18 @@ class Tensor:
             )
         dtype = as_dtype(dtype)
         layout = tile_layout(dtype, rows, cols) if layout is None else layout
-        made = make_smem_tensor(dtype, layout)
+        made = make_smem_tensor(dtype, layout, align, stages)
         if made.rank != 2 or (tl.size(layout.shape[0]), tl.size(layout.shape[1])) != (rows, cols):
             raise fail(f"the layout {layout} is not one of {rows} rows and {cols} columns")
         return made
+
+    def stage(self, index: Any) -> Tensor:
+        """One of the tiles of a tensor with several `stages`: an integer, or a value of the device."""
+        if isinstance(index, int) and not 0 <= index < self.stages:
+            raise fail(f"stage {index} of {self.stages}")
+        step = _size_of_layout(self.raw)
+        raw = RawTensor(self.raw.iterator + index * step, self.raw.shape, self.raw.stride, 0, self.raw.swizzle)
+        return Tensor(raw)
 
     @classmethod
     def _of_parameter(cls, raw: RawTensor) -> Tensor:
@@ -199,25 +210,28 @@ class Tensor:
 
     # ---- moving ----
 
-    def write(self, source: Tensor, block_idx: Any = 0, barrier: bool = True) -> None:
+    def write(self, source: Tensor, block_idx: Any = 0, barrier: bool = True, fence: bool = False) -> None:
         """Registers to this tensor, converted. Of a tile in shared memory the whole block waits before (others may
-        still read what was there) and after (others will read what is there now), unless `barrier` is off; of a
+        still read what was there) and after (others will read what is there now), unless `barrier` is off; with
+        `fence` the async proxy (TMA, wgmma) sees the tile behind that. Of a
         matrix in device memory, tile `block_idx` (row and column of tiles, or the row) is written."""
         fragment = source.registers("write")
         if self.space == "shared":
-            self._write_shared(source, fragment, barrier)
+            self._write_shared(source, fragment, barrier, fence)
         elif self.space == "global":
             self._write_global(source, fragment, block_idx)
         else:
             raise fail("write to a register tensor; use fill, add or mul")
 
-    def _write_shared(self, source: Tensor, fragment: Fragment, barrier: bool) -> None:
+    def _write_shared(self, source: Tensor, fragment: Fragment, barrier: bool, fence: bool) -> None:
         if self.shape != fragment.shape:
             raise fail(f"a tile {fragment.shape} is written to {self.shape}")
         buffer = self.raw.iterator.root
         if barrier and (not isinstance(buffer, Buffer) or buffer.touched or buffer.looped):
             arch.sync_threads()
         _store_pairs(self.raw, source, fragment, 0, 0)
+        if fence:
+            arch.fence_proxy("async_shared")
         if barrier:
             arch.sync_threads()
 
@@ -226,6 +240,11 @@ class Tensor:
         rows, cols = fragment.shape
         exact = all(isinstance(extent, int) and extent % tile == 0 for extent, tile in zip(self.shape, fragment.shape))
         _store_pairs(self.raw, source, fragment, row * rows, col * cols, None if exact else self.shape)
+
+
+def _size_of_layout(raw: RawTensor) -> int:
+    """Elements from one stage to the next."""
+    return int(tl.cosize(tl.Layout(raw.shape, raw.stride)))
 
 
 def _neighbours(raw: RawTensor) -> bool:

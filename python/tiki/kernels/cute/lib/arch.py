@@ -5,6 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 from tiki.kernels.cute.lib import _numeric as numeric
+from tiki.kernels.cute.lib._async import TensorMap as TensorMap
+from tiki.kernels.cute.lib._async import atomic_add as atomic_add
+from tiki.kernels.cute.lib._async import atomic_cas as atomic_cas
+from tiki.kernels.cute.lib._async import atomic_exch as atomic_exch
+from tiki.kernels.cute.lib._async import atomic_max as atomic_max
+from tiki.kernels.cute.lib._async import atomic_min as atomic_min
+from tiki.kernels.cute.lib._async import cluster_arrive as cluster_arrive
+from tiki.kernels.cute.lib._async import cluster_wait as cluster_wait
+from tiki.kernels.cute.lib._async import cp_async as cp_async
+from tiki.kernels.cute.lib._async import cp_async_bulk as cp_async_bulk
+from tiki.kernels.cute.lib._async import cp_async_bulk_commit_group as cp_async_bulk_commit_group
+from tiki.kernels.cute.lib._async import cp_async_bulk_wait_group as cp_async_bulk_wait_group
+from tiki.kernels.cute.lib._async import cp_async_commit_group as cp_async_commit_group
+from tiki.kernels.cute.lib._async import cp_async_mbarrier_arrive_noinc as cp_async_mbarrier_arrive_noinc
+from tiki.kernels.cute.lib._async import cp_async_wait_group as cp_async_wait_group
+from tiki.kernels.cute.lib._async import elect_one as elect_one
+from tiki.kernels.cute.lib._async import fence_acq_rel_cluster as fence_acq_rel_cluster
+from tiki.kernels.cute.lib._async import fence_acq_rel_gpu as fence_acq_rel_gpu
+from tiki.kernels.cute.lib._async import fence_proxy as fence_proxy
+from tiki.kernels.cute.lib._async import make_mbarriers as make_mbarriers
+from tiki.kernels.cute.lib._async import map_dsmem_ptr as map_dsmem_ptr
+from tiki.kernels.cute.lib._async import mbarrier_arrive as mbarrier_arrive
+from tiki.kernels.cute.lib._async import mbarrier_arrive_and_expect_tx as mbarrier_arrive_and_expect_tx
+from tiki.kernels.cute.lib._async import mbarrier_expect_tx as mbarrier_expect_tx
+from tiki.kernels.cute.lib._async import mbarrier_init as mbarrier_init
+from tiki.kernels.cute.lib._async import mbarrier_init_fence as mbarrier_init_fence
+from tiki.kernels.cute.lib._async import mbarrier_try_wait as mbarrier_try_wait
+from tiki.kernels.cute.lib._async import mbarrier_wait as mbarrier_wait
+from tiki.kernels.cute.lib._async import warpgroup_reg_alloc as warpgroup_reg_alloc
+from tiki.kernels.cute.lib._async import warpgroup_reg_dealloc as warpgroup_reg_dealloc
+from tiki.kernels.cute.lib._async import wgmma_commit_group as wgmma_commit_group
+from tiki.kernels.cute.lib._async import wgmma_fence as wgmma_fence
+from tiki.kernels.cute.lib._async import wgmma_wait_group as wgmma_wait_group
 from tiki.kernels.cute.lib._numeric import Boolean, Float32, Int32, Int64, Numeric
 from tiki.kernels.cute.lib._tape import current, fail
 

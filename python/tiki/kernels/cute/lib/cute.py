@@ -10,6 +10,7 @@ from tiki.kernels.cute.lib import _contract as contract
 from tiki.kernels.cute.lib import _numeric as numeric
 from tiki.kernels.cute.lib import _math as math
 from tiki.kernels.cute.lib import arch
+from tiki.kernels.cute.lib._async import TensorMap
 from tiki.kernels.cute.lib._flow import const_expr, range_constexpr
 from tiki.kernels.cute.lib._flow import device_range as range
 from tiki.kernels.cute.lib._host import HostTensor, compile, empty, empty_like
@@ -178,7 +179,7 @@ def local_tile(tensor: Any, tile: Any, coord: Any) -> Any:
 
 
 __all__ = [
-    "Constexpr", "DynamicLayout", "KernelError", "Pointer", "RegisterTensor", "Tensor", "TensorSpec", "arch",
+    "Constexpr", "DynamicLayout", "KernelError", "Pointer", "RegisterTensor", "Tensor", "TensorMap", "TensorSpec", "arch",
     "ceil_div", "compile", "const_expr", "crd2idx", "dynamic", "empty", "empty_like", "jit", "kernel", "local_tile",
     "make_fragment", "make_layout", "make_layout_tv",
     "make_ordered_layout", "make_rmem_tensor", "make_smem_tensor", "make_swizzle", "make_tensor", "math", "range",
