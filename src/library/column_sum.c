@@ -19,6 +19,7 @@ typedef struct pass {
     const tk_sums_term *term;
     tk_val rows, columns, of_chunk, target; /* of_chunk: rows of one */
     int lanes;
+    int at_once; /* rows */
 } pass;
 
 static void add_term(pass *p, tk_val row, tk_val column, tk_val *sums) {
@@ -31,7 +32,7 @@ static void sum_rows(pass *p, tk_val first, tk_val end, tk_val column, tk_val *s
     tk_val inner[TK_LIBRARY_MOST_LANES];
     for (int i = 0; i < p->lanes; i++) sums[i] = tk_k_f32(p->b, 0);
     tk_val row =
-        tk_kernel_for(p->b, first, end, tk_k_i64(p->b, 1), 4, (size_t)p->lanes, sums, inner);
+        tk_kernel_for(p->b, first, end, tk_k_i64(p->b, 1), p->at_once, (size_t)p->lanes, sums, inner);
     add_term(p, row, column, inner);
     tk_kernel_end(p->b, (size_t)p->lanes, inner, sums);
 }
@@ -52,10 +53,12 @@ static void grid(pass *p, int64_t threads) {
 }
 
 /* The block's chunk is block_index.y; its sums go to that row of the target. */
-static void put_body(pass *p, int64_t threads) {
+static void put_body(pass *p, const tk_library_schedule *schedule) {
     tk_b *b = p->b;
+    int64_t threads = schedule->threads;
     tk_val sums[TK_LIBRARY_MOST_LANES];
     grid(p, threads);
+    tk_rows_overlap(b, schedule);
     tk_val chunk = tk_k_wide(b, tk_k_axis(b, TK_KOP_block_index, "y"));
     tk_val thread = tk_k_thread(b);
     tk_val vector = tk_k_add(b, tk_k_mul(b, tk_k_block(b), tk_k_i32(b, threads)), thread);
@@ -76,6 +79,7 @@ typedef struct job {
     int64_t rows, columns, of_chunk;
     size_t target;
     bool to_scratch;
+    int at_once;
 } job;
 
 static tk_status add_pass(const job *j, const tk_sums_term *term) {
@@ -83,7 +87,7 @@ static tk_status add_pass(const job *j, const tk_sums_term *term) {
     tk_kscalar element = j->to_scratch ? TK_K_F32 : target->element;
     int64_t bytes = tk_kscalar_bytes(element),
             facts[] = {j->to_scratch ? 16 : tk_library_align(target), j->columns * bytes};
-    pass p = {.term = term, .lanes = term->lanes};
+    pass p = {.term = term, .lanes = term->lanes, .at_once = j->at_once};
     int64_t most = tk_library_divisor(16, 2, facts) / bytes;
     if (most < p.lanes) p.lanes = most > 1 ? (int)most : 1;
     TK_TRY(tk_library_open(j->plan, j->name, &p.k));
@@ -96,7 +100,7 @@ static tk_status add_pass(const job *j, const tk_sums_term *term) {
     p.rows = tk_library_bind_int(&p.k, "rows", TK_K_I64, j->rows);
     p.columns = tk_library_bind_int(&p.k, "columns", TK_K_I32, j->columns);
     p.of_chunk = tk_library_bind_int(&p.k, "chunk_rows", TK_K_I64, j->of_chunk);
-    put_body(&p, j->call->schedule->threads);
+    put_body(&p, j->call->schedule);
     return tk_library_close(&p.k);
 }
 
@@ -134,12 +138,14 @@ static tk_status add_levels(const tk_library_call *call, tk_library_plan *plan, 
         int64_t chunks = (rows + AT_ONCE - 1) / AT_ONCE;
         size_t next;
         TK_TRY(tk_library_add_scratch(plan, chunks * c.columns * 4, &next));
-        job level = {call, plan, "sum_of_chunks", rows, c.columns, AT_ONCE, next, true};
+        job level = {call, plan, "sum_of_chunks", rows, c.columns, AT_ONCE, next, true,
+                     AT_ONCE};
         TK_TRY(add_pass(&level, &term));
         c.scratch = next;
         rows = chunks;
     }
-    job last = {call, plan, "sum_of_chunks", rows, c.columns, rows ? rows : 1, target, false};
+    job last = {call, plan, "sum_of_chunks", rows, c.columns, rows ? rows : 1, target, false,
+                AT_ONCE};
     return add_pass(&last, &term);
 }
 
@@ -148,7 +154,8 @@ tk_status tk_sums_add(const tk_library_call *call, tk_library_plan *plan, const 
     int64_t chunks = call->schedule->chunks < rows ? call->schedule->chunks : rows;
     if (chunks < 1) chunks = 1;
     int64_t of_chunk = rows ? (rows + chunks - 1) / chunks : 1;
-    job j = {call, plan, call->name, rows, columns, of_chunk, target, false};
+    job j = {call, plan, call->name, rows, columns, of_chunk, target, false,
+             (int)call->schedule->per_thread};
     if (chunks == 1) return add_pass(&j, term);
     chunks = (rows + of_chunk - 1) / of_chunk;
     chunked c = {.columns = columns};
@@ -168,6 +175,7 @@ void tk_sums_choose(int64_t rows, int64_t columns, int64_t bytes, tk_library_sch
     int64_t each = 128 * 16 / bytes, wide = (columns + each - 1) / each, most = (rows + 15) / 16;
     out->threads = 128;
     out->vector = 16;
+    out->per_thread = 4;
     out->chunks = wide ? 1056 / wide : 1;
     if (out->chunks > most) out->chunks = most;
     if (out->chunks < 1) out->chunks = 1;

@@ -116,11 +116,16 @@ static inline tk_val tk_k_load(tk_b *b, tk_val pointer, int lanes) {
     return tk_kernel_op(b, TK_KOP_load, 4, (tk_val[]){pointer, NULL, NULL, NULL}, 0, NULL,
                         tk_k_lanes(element, lanes));
 }
-/* Zero where the condition, when there is one, does not hold. */
-static inline tk_val tk_k_load_if(tk_b *b, tk_val pointer, int lanes, tk_val condition) {
+/* The other value (NULL: zero) where the condition, when there is one, does not hold. */
+static inline tk_val tk_k_load_or(tk_b *b, tk_val pointer, int lanes, tk_val condition,
+                                  tk_val other) {
     tk_kscalar element = (tk_kscalar)tk_kvalue_type(pointer).scalar;
-    return tk_kernel_op(b, TK_KOP_load, 4, (tk_val[]){pointer, condition, NULL, NULL}, 0, NULL,
+    return tk_kernel_op(b, TK_KOP_load, 4,
+                        (tk_val[]){pointer, condition, condition ? other : NULL, NULL}, 0, NULL,
                         tk_k_lanes(element, lanes));
+}
+static inline tk_val tk_k_load_if(tk_b *b, tk_val pointer, int lanes, tk_val condition) {
+    return tk_k_load_or(b, pointer, lanes, condition, NULL);
 }
 static inline void tk_k_store(tk_b *b, tk_val pointer, tk_val value) {
     tk_kernel_op(b, TK_KOP_store, 4, (tk_val[]){pointer, value, NULL, NULL}, 0, NULL, tk_no_type());
@@ -167,6 +172,24 @@ static inline tk_val tk_k_butterfly(tk_b *b, tk_val value, int distance) {
     tk_kattr attr = {.id = TK_KA_mode, .word = "butterfly"};
     return tk_kernel_op(b, TK_KOP_shuffle, 3, (tk_val[]){value, tk_k_i32(b, distance), NULL}, 1,
                         &attr, tk_no_type());
+}
+
+/* ---- clusters ---- */
+
+static inline tk_val tk_k_cluster_block(tk_b *b) { return tk_k_axis(b, TK_KOP_cluster_block, "x"); }
+
+static inline void tk_k_cluster_arrive(tk_b *b) {
+    tk_kernel_op(b, TK_KOP_cluster_arrive, 0, NULL, 0, NULL, tk_no_type());
+}
+static inline void tk_k_cluster_wait(tk_b *b) {
+    tk_kernel_op(b, TK_KOP_cluster_wait, 0, NULL, 0, NULL, tk_no_type());
+}
+
+/* The same place in the shared memory of another block of the cluster. */
+static inline tk_val tk_k_peer(tk_b *b, tk_val pointer, tk_val rank) {
+    tk_ktype far = tk_ktype_pointer((tk_kscalar)tk_kvalue_type(pointer).scalar, TK_KS_CLUSTER);
+    tk_val cast = tk_kernel_op(b, TK_KOP_pointer_cast, 1, &pointer, 0, NULL, far);
+    return tk_kernel_op(b, TK_KOP_peer, 2, (tk_val[]){cast, rank}, 0, NULL, far);
 }
 
 static inline void tk_k_end(tk_b *b) { tk_kernel_end(b, 0, NULL, NULL); }

@@ -21,6 +21,8 @@
 #include "library/norm.h"
 #include "library/sums.h"
 
+#include <string.h>
+
 enum { X, WEIGHT, DY, DX, DWEIGHT };
 
 typedef struct grad {
@@ -29,8 +31,13 @@ typedef struct grad {
     tk_val rstd, slope;       /* slope: rstd^2 mean(g x) */
     tk_val held[2][TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
     tk_val dy_held[TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES]; /* of sums in registers */
-    tk_val sums[TK_ROWS_MOST_HELD * TK_LIBRARY_MOST_LANES];   /* the thread's part of dweight */
-    tk_val partial;
+    /* What the loop over rows carries: the thread's part of dweight, and, read ahead, its vectors of
+     * x and dy of the next row. */
+    tk_val carried[TK_ROWS_MOST_HELD * (TK_LIBRARY_MOST_LANES + 2)];
+    tk_val weights[TK_ROWS_MOST_HELD]; /* its vectors of weight */
+    size_t n_sums, n_carried;
+    tk_val x_base, dy_base, x_pitch, dy_pitch, partial;
+    bool ahead;
 } grad;
 
 /* x and g. */
@@ -138,21 +145,45 @@ static tk_status add_rows(const tk_library_call *call, tk_library_plan *plan, co
 
 /* ---- both in one launch ---- */
 
-/* dy is kept beside g = dy weight, unless there is no weight and they are one. */
-static void add_sums_kept(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
-                          tk_val *sums) {
+static void load_weight(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
+                        tk_val *carried) {
     grad *n = arg;
+    (void)condition, (void)carried;
+    tk_val inside = tk_k_icmp(r->b, "slt", at, r->columns);
+    n->weights[number] = tk_rows_load_raw(r, n->weight, at, inside, NULL);
+}
+
+/* The row's vectors of x, then those of dy. */
+static void load_row(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
+                     tk_val *vectors) {
+    grad *n = arg;
+    vectors[number] = tk_rows_load_raw(r, n->x, at, condition, NULL);
+    vectors[n->r.held + number] = tk_rows_load_raw(r, n->dy, at, condition, NULL);
+}
+
+/* At the row that the thread stands at. */
+static void load_rows(grad *n, tk_val *vectors) {
+    n->x = tk_rows_pointer(&n->r, n->x_base, n->x_pitch);
+    n->dy = tk_rows_pointer(&n->r, n->dy_base, n->dy_pitch);
+    tk_rows_each(&n->r, 0, vectors, load_row, n);
+}
+
+/* dy is kept beside g = dy weight, unless there is no weight and they are one. */
+static void add_sums_kept(grad *n, tk_val *const vectors, tk_val *sums) {
+    const tk_rows *r = &n->r;
     tk_val weight[TK_LIBRARY_MOST_LANES], part[2][TK_LIBRARY_MOST_LANES];
-    tk_val *x = n->held[0][number], *g = n->held[1][number], *dy = n->dy_held[number];
-    tk_rows_load(r, n->x, at, condition, x);
-    tk_rows_load(r, n->dy, at, condition, dy);
-    if (n->weight) tk_rows_load(r, n->weight, at, condition, weight);
-    for (int i = 0; i < r->lanes; i++) {
-        g[i] = n->weight ? tk_k_mul(r->b, dy[i], weight[i]) : dy[i];
-        part[0][i] = tk_k_mul(r->b, x[i], x[i]);
-        part[1][i] = tk_k_mul(r->b, g[i], x[i]);
+    for (int k = 0; k < r->held; k++) {
+        tk_val *x = n->held[0][k], *g = n->held[1][k], *dy = n->dy_held[k];
+        tk_rows_widen(r, vectors[k], x);
+        tk_rows_widen(r, vectors[r->held + k], dy);
+        if (n->weight) tk_rows_widen(r, n->weights[k], weight);
+        for (int i = 0; i < r->lanes; i++) {
+            g[i] = n->weight ? tk_k_mul(r->b, dy[i], weight[i]) : dy[i];
+            part[0][i] = tk_k_mul(r->b, x[i], x[i]);
+            part[1][i] = tk_k_mul(r->b, g[i], x[i]);
+        }
+        for (int i = 0; i < 2; i++) sums[i] = tk_k_add(r->b, sums[i], tk_rows_tree(r, part[i]));
     }
-    for (int i = 0; i < 2; i++) sums[i] = tk_k_add(r->b, sums[i], tk_rows_tree(r, part[i]));
 }
 
 /* Threads without a row have zeros in x and dy, but their rstd may be infinite: they add 0. */
@@ -160,7 +191,7 @@ static void add_to_dweight(grad *n) {
     tk_b *b = n->r.b;
     for (int k = 0; k < n->r.held; k++)
         for (int i = 0; i < n->r.lanes; i++) {
-            tk_val *sum = &n->sums[k * n->r.lanes + i];
+            tk_val *sum = &n->carried[k * n->r.lanes + i];
             tk_val term = tk_k_mul(b, n->dy_held[k][i], tk_k_mul(b, n->held[0][k][i], n->rstd));
             *sum = tk_k_add(b, *sum, tk_k_select(b, n->r.active, term, tk_k_f32(b, 0)));
         }
@@ -177,57 +208,79 @@ static void write_partial(grad *n) {
         for (int i = 0; i < n->r.lanes; i += 4) {
             tk_val piece = tk_k_offset(b, row, tk_k_add(b, at, tk_k_i32(b, i)));
             tk_k_store_f32_if(b, piece, n->r.lanes < 4 ? n->r.lanes : 4,
-                              n->sums + k * n->r.lanes + i, inside);
+                              n->carried + k * n->r.lanes + i, inside);
         }
     }
 }
 
+/* The vectors of the row; with `ahead` those of the next one are on their way afterwards. */
+static void take_row(grad *n, tk_val next, tk_val *vectors) {
+    tk_val row = n->r.row, active = n->r.active, inside = n->r.vectors,
+           *waiting = n->carried + n->n_sums;
+    if (!n->ahead) {
+        load_rows(n, vectors);
+        return;
+    }
+    memcpy(vectors, waiting, (n->n_carried - n->n_sums) * sizeof *vectors);
+    tk_rows_go_to(&n->r, next);
+    load_rows(n, waiting);
+    n->r.row = row, n->r.active = active, n->r.vectors = inside;
+}
+
 /* The body of the loop over rows, and its end. */
-static void put_row(grad *n, tk_val eps, size_t n_sums) {
+static void put_row(grad *n, tk_val next, tk_val eps, tk_val dx, tk_val dx_pitch) {
     tk_b *b = n->r.b;
-    tk_val sums[] = {tk_k_f32(b, 0), tk_k_f32(b, 0)};
-    tk_rows_each(&n->r, 2, sums, add_sums_kept, n);
+    tk_val sums[] = {tk_k_f32(b, 0), tk_k_f32(b, 0)}, vectors[2 * TK_ROWS_MOST_HELD];
+    take_row(n, next, vectors);
+    add_sums_kept(n, vectors, sums);
     tk_rows_reduce(&n->r, TK_KOP_add, 2, sums);
     n->rstd = tk_norm_rstd(&n->r, sums[0], eps);
     tk_val mean = tk_k_div(b, sums[1], tk_k_float_of(b, n->r.columns));
     n->slope = tk_k_mul(b, tk_k_mul(b, n->rstd, n->rstd), mean);
+    n->dx = rows_of(n, dx, dx_pitch);
     if (n->dx) tk_rows_each(&n->r, 0, NULL, write, n);
     add_to_dweight(n);
-    tk_kernel_end(b, n_sums, n->sums, n->sums);
+    tk_kernel_end(b, n->n_carried, n->carried, n->carried);
+}
+
+/* From the first row to the partial sums. */
+static void put_rows(grad *n, tk_val eps, tk_val dx, tk_val dx_pitch) {
+    for (size_t i = 0; i < n->n_sums; i++) n->carried[i] = tk_k_f32(n->r.b, 0);
+    if (n->weight) tk_rows_each(&n->r, 0, NULL, load_weight, n);
+    if (n->ahead) load_rows(n, n->carried + n->n_sums);
+    tk_val next = tk_rows_loop(&n->r, n->n_carried, n->carried);
+    put_row(n, next, eps, dx, dx_pitch);
+    write_partial(n);
 }
 
 static tk_status add_fused(const tk_library_call *call, tk_library_plan *plan, const shapes *s) {
     const tk_library_tensor *t = call->tensors;
     const tk_library_schedule *sched = call->schedule;
     int lanes = lanes_of(call, s);
-    size_t n_sums = (size_t)(sched->held * lanes), scratch;
+    size_t vectors = (size_t)(2 * sched->held), n_sums = (size_t)(sched->held * lanes), scratch;
     int64_t blocks = (s->x.rows + sched->rows_per_block - 1) / sched->rows_per_block;
     if (blocks > sched->chunks) blocks = sched->chunks;
     int64_t lines = blocks * sched->rows_per_block;
     tk_library_kernel k;
-    grad n = {0};
+    grad n = {.ahead = sched->ahead != 0,
+              .n_sums = n_sums,
+              .n_carried = sched->ahead ? n_sums + vectors : n_sums};
     tk_val dx = NULL, dx_pitch = NULL;
     TK_TRY(tk_rows_check(call, s->x.rows, s->x.columns, lanes));
     TK_TRY(tk_library_add_scratch(plan, lines * s->x.columns * 4, &scratch));
     TK_TRY(tk_library_open(plan, call->name, &k));
-    tk_val x = tk_library_bind_rows(&k, "x", X, t, TK_KACCESS_READ, lanes);
-    tk_val dy = tk_library_bind_rows(&k, "dy", DY, t, TK_KACCESS_READ, lanes);
+    n.x_base = tk_library_bind_rows(&k, "x", X, t, TK_KACCESS_READ, lanes);
+    n.dy_base = tk_library_bind_rows(&k, "dy", DY, t, TK_KACCESS_READ, lanes);
     if (s->weighted)
         n.weight = tk_library_bind_rows(&k, "weight", WEIGHT, t, TK_KACCESS_READ, lanes);
     if (s->has_dx) dx = tk_library_bind_rows(&k, "dx", DX, t, TK_KACCESS_WRITE, lanes);
     n.partial = tk_library_bind_scratch(&k, "partial", scratch, TK_K_F32, TK_KACCESS_WRITE);
     tk_val eps = tk_library_bind_f32(&k, "eps", call->numbers[0]);
-    tk_val x_pitch = tk_library_bind_int(&k, "x_pitch", TK_K_I64, s->x.pitch);
-    tk_val dy_pitch = tk_library_bind_int(&k, "dy_pitch", TK_K_I64, s->dy.pitch);
+    n.x_pitch = tk_library_bind_int(&k, "x_pitch", TK_K_I64, s->x.pitch);
+    n.dy_pitch = tk_library_bind_int(&k, "dy_pitch", TK_K_I64, s->dy.pitch);
     if (dx) dx_pitch = tk_library_bind_int(&k, "dx_pitch", TK_K_I64, s->dx.pitch);
-    for (size_t i = 0; i < n_sums; i++) n.sums[i] = tk_k_f32(k.b, 0);
-    tk_rows_start_loop(&n.r, &k, call, s->x.rows, s->x.columns, lanes, sched->chunks, 2, n_sums,
-                       n.sums);
-    n.x = rows_of(&n, x, x_pitch);
-    n.dy = rows_of(&n, dy, dy_pitch);
-    n.dx = rows_of(&n, dx, dx_pitch);
-    put_row(&n, eps, n_sums);
-    write_partial(&n);
+    tk_rows_start_loop(&n.r, &k, call, s->x.rows, s->x.columns, lanes, sched->chunks, 2);
+    put_rows(&n, eps, dx, dx_pitch);
     TK_TRY(tk_library_close(&k));
     return tk_sums_add_lines(call, plan, scratch, lines, s->x.columns, DWEIGHT);
 }

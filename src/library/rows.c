@@ -2,7 +2,9 @@
  *
  * Reductions: butterflies within a warp, then one word a warp in shared memory, a barrier, and
  * every thread adds the words of its row in their order. Each reduction has words of its own, so
- * one barrier orders it. Rejected: a second round of shuffles by one warp (a barrier more), atomics
+ * one barrier orders it. Blocks of a cluster then write theirs into the shared memory of each other,
+ * where the cluster's barrier orders them; nobody reads a peer's memory, so a block may end when it
+ * likes. Rejected: a second round of shuffles by one warp (a barrier more), atomics
  * (another order of additions in each run). */
 #include "library/rows.h"
 
@@ -53,7 +55,7 @@ int tk_rows_lanes(const tk_library_call *call, int64_t columns, size_t count,
 tk_status tk_rows_check(const tk_library_call *call, int64_t rows, int64_t columns, int lanes) {
     const tk_library_schedule *s = call->schedule;
     int64_t threads = s->threads_per_row * s->rows_per_block,
-            reach = s->threads_per_row * s->held * lanes;
+            of_row = s->threads_per_row * s->cluster, reach = of_row * s->held * lanes;
     if (threads < 32 || threads > 1024)
         return tk_library_fail(call, TK_INVALID_ARGUMENT,
                                "schedule: %lld rows of %lld threads are %lld, expected 32 to 1024",
@@ -63,9 +65,13 @@ tk_status tk_rows_check(const tk_library_call *call, int64_t rows, int64_t colum
         return tk_library_fail(call, TK_INVALID_ARGUMENT,
                                "schedule: %lld threads hold %lld vectors of %d elements, which is "
                                "less than a row of %lld",
-                               (long long)s->threads_per_row, (long long)s->held, lanes,
-                               (long long)columns);
-    if (rows / s->rows_per_block >= INT32_MAX)
+                               (long long)of_row, (long long)s->held, lanes, (long long)columns);
+    if (s->cluster > 1 && s->threads_per_row < 32)
+        return tk_library_fail(call, TK_INVALID_ARGUMENT,
+                               "schedule: %lld blocks share a row, each with %lld threads, expected "
+                               "32 or more",
+                               (long long)s->cluster, (long long)s->threads_per_row);
+    if (rows / s->rows_per_block * s->cluster >= INT32_MAX)
         return tk_library_fail(call, TK_UNSUPPORTED, "%lld rows are more than a grid has blocks",
                                (long long)rows);
     return TK_OK;
@@ -81,18 +87,49 @@ static void contract(tk_rows *r, tk_val rows, tk_val columns) {
                           tk_kexpr_const(b, 0));
     tk_kernel_require(
         b, width, TK_KR_LE,
-        tk_kexpr_const(b, r->held ? r->held * r->threads * r->lanes : (int64_t)1 << 30));
-    int32_t one = tk_kexpr_const(b, 1);
+        tk_kexpr_const(b, r->held ? r->held * r->all_threads * r->lanes : (int64_t)1 << 30));
+    int32_t one = tk_kexpr_const(b, 1), of_cluster = tk_kexpr_const(b, r->cluster);
     int32_t blocks =
         tk_kexpr_binary(b, TK_KX_CEILDIV, tk_kexpr_param(b, rows), tk_kexpr_const(b, r->of_block));
     if (r->most_blocks)
         blocks = tk_kexpr_binary(b, TK_KX_MIN, blocks, tk_kexpr_const(b, r->most_blocks));
+    if (r->cluster > 1) {
+        blocks = tk_kexpr_binary(b, TK_KX_MUL, blocks, of_cluster);
+        tk_kernel_cluster(b, of_cluster, one, one);
+    }
     tk_kernel_grid(b, blocks, one, one);
     tk_kernel_block(b, r->threads * r->of_block, 1, 1);
 }
 
 static tk_val log2_of(tk_b *b, int64_t power) {
     return tk_k_i32(b, __builtin_ctzll((uint64_t)power));
+}
+
+void tk_rows_overlap(tk_b *b, const tk_library_schedule *schedule) {
+    if (!schedule->overlap) return;
+    tk_kernel_programmatic(b);
+    tk_kernel_op(b, TK_KOP_grid_launch, 0, NULL, 0, NULL, tk_no_type());
+    tk_kernel_op(b, TK_KOP_grid_wait, 0, NULL, 0, NULL, tk_no_type());
+}
+
+/* Where the thread stands in its row and its block. */
+static void find_place(tk_rows *r) {
+    tk_b *b = r->b;
+    r->thread = tk_k_thread(b);
+    r->lane = tk_k_and(b, r->thread, tk_k_i32(b, r->threads - 1));
+    r->group = tk_k_wide(b, tk_k_ushr(b, r->thread, log2_of(b, r->threads)));
+    r->all_vectors = tk_k_ushr(b, r->columns, log2_of(b, r->lanes));
+    if (r->cluster == 1) return;
+    tk_val before = tk_k_mul(b, tk_k_cluster_block(b), tk_k_i32(b, r->threads));
+    r->lane = tk_k_add(b, r->lane, before);
+    tk_k_cluster_arrive(b);
+}
+
+/* The first row of the block's. */
+static tk_val first_row(const tk_rows *r) {
+    tk_val number = tk_k_block(r->b);
+    if (r->cluster > 1) number = tk_k_ushr(r->b, number, log2_of(r->b, r->cluster));
+    return tk_k_mul(r->b, tk_k_wide(r->b, number), tk_k_i64(r->b, r->of_block));
 }
 
 static void open(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
@@ -103,19 +140,19 @@ static void open(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, 
                    .threads = call->schedule->threads_per_row,
                    .of_block = call->schedule->rows_per_block,
                    .held = call->schedule->held,
+                   .cluster = call->schedule->cluster,
+                   .all_threads = call->schedule->threads_per_row * call->schedule->cluster,
                    .most_blocks = most_blocks,
                    .lanes = lanes};
     r->rows = tk_library_bind_int(k, "rows", TK_K_I64, rows);
     r->columns = tk_library_bind_int(k, "columns", TK_K_I32, columns);
     contract(r, r->rows, r->columns);
-    r->thread = tk_k_thread(b);
-    r->lane = tk_k_and(b, r->thread, tk_k_i32(b, r->threads - 1));
-    r->group = tk_k_wide(b, tk_k_ushr(b, r->thread, log2_of(b, r->threads)));
-    r->all_vectors = tk_k_ushr(b, r->columns, log2_of(b, lanes));
+    if (call->schedule->blocks_per_sm) tk_kernel_min_blocks(b, call->schedule->blocks_per_sm);
+    find_place(r);
+    tk_rows_overlap(b, call->schedule);
 }
 
-/* The thread's row is that of its group behind this one. */
-static void go_to(tk_rows *r, tk_val first) {
+void tk_rows_go_to(tk_rows *r, tk_val first) {
     r->row = tk_k_add(r->b, first, r->group);
     r->active = tk_k_icmp(r->b, "slt", r->row, r->rows);
     r->vectors = tk_k_select(r->b, r->active, r->all_vectors, tk_k_i32(r->b, 0));
@@ -124,7 +161,7 @@ static void go_to(tk_rows *r, tk_val first) {
 void tk_rows_start(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
                    int64_t columns, int lanes) {
     open(r, k, call, rows, columns, lanes, 0);
-    go_to(r, tk_k_block_times(k->b, r->of_block));
+    tk_rows_go_to(r, first_row(r));
 }
 
 static void declare_words(const tk_rows *r, size_t count, tk_val *words) {
@@ -134,15 +171,20 @@ static void declare_words(const tk_rows *r, size_t count, tk_val *words) {
 }
 
 void tk_rows_start_loop(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
-                        int64_t columns, int lanes, int64_t most_blocks, size_t n_sums,
-                        size_t n_carried, tk_val *carried) {
+                        int64_t columns, int lanes, int64_t most_blocks, size_t n_sums) {
     open(r, k, call, rows, columns, lanes, most_blocks);
-    tk_val blocks = tk_k_wide(k->b, tk_k_axis(k->b, TK_KOP_grid_size, "x"));
-    tk_val step = tk_k_mul(k->b, blocks, tk_k_i64(k->b, r->of_block));
     if (r->threads > 32) declare_words(r, n_sums, r->words);
     r->in_loop = true;
-    go_to(r, tk_kernel_for(k->b, tk_k_block_times(k->b, r->of_block), r->rows, step, 1, n_carried,
-                           carried, carried));
+    tk_rows_go_to(r, first_row(r));
+}
+
+tk_val tk_rows_loop(tk_rows *r, size_t n_carried, tk_val *carried) {
+    tk_b *b = r->b;
+    tk_val blocks = tk_k_wide(b, tk_k_axis(b, TK_KOP_grid_size, "x"));
+    tk_val step = tk_k_mul(b, blocks, tk_k_i64(b, r->of_block)), first = first_row(r);
+    tk_val at = tk_kernel_for(b, first, r->rows, step, 1, n_carried, carried, carried);
+    tk_rows_go_to(r, at);
+    return tk_k_add(b, at, step);
 }
 
 tk_val tk_rows_pointer(const tk_rows *r, tk_val tensor, tk_val pitch) {
@@ -156,9 +198,9 @@ static tk_val column_of(const tk_rows *r, tk_val vector) {
 void tk_rows_each(const tk_rows *r, size_t n_carried, tk_val *carried, tk_rows_body body,
                   void *arg) {
     tk_b *b = r->b;
-    tk_val inner[8], step = tk_k_i32(b, r->threads);
+    tk_val inner[8], step = tk_k_i32(b, r->all_threads);
     for (int64_t i = 0; i < r->held; i++) {
-        tk_val vector = tk_k_add(b, r->lane, tk_k_i32(b, i * r->threads));
+        tk_val vector = tk_k_add(b, r->lane, tk_k_i32(b, i * r->all_threads));
         tk_val inside = tk_k_icmp(b, "slt", vector, r->vectors);
         body(arg, r, (int)i, column_of(r, vector), inside, carried);
     }
@@ -168,11 +210,17 @@ void tk_rows_each(const tk_rows *r, size_t n_carried, tk_val *carried, tk_rows_b
     tk_kernel_end(b, n_carried, inner, carried);
 }
 
-void tk_rows_load(const tk_rows *r, tk_val row, tk_val at, tk_val condition, tk_val *out) {
-    tk_val pointer = tk_k_offset(r->b, row, at);
-    tk_val vector = tk_k_load_if(r->b, pointer, r->lanes, condition);
+tk_val tk_rows_load_raw(const tk_rows *r, tk_val row, tk_val at, tk_val condition, tk_val other) {
+    return tk_k_load_or(r->b, tk_k_offset(r->b, row, at), r->lanes, condition, other);
+}
+
+void tk_rows_widen(const tk_rows *r, tk_val vector, tk_val *out) {
     for (int i = 0; i < r->lanes; i++)
         out[i] = tk_k_convert(r->b, tk_k_extract(r->b, vector, i), TK_K_F32);
+}
+
+void tk_rows_load(const tk_rows *r, tk_val row, tk_val at, tk_val condition, tk_val *out) {
+    tk_rows_widen(r, tk_rows_load_raw(r, row, at, condition, NULL), out);
 }
 
 void tk_rows_store(const tk_rows *r, tk_val row, tk_val at, tk_val condition,
@@ -197,10 +245,10 @@ tk_val tk_rows_tree(const tk_rows *r, const tk_val *values) {
     return tree(r->b, TK_KOP_add, copy, r->lanes);
 }
 
-static void reduce_warp(const tk_rows *r, tk_kopcode how, tk_val *value) {
-    int64_t width = r->threads < 32 ? r->threads : 32;
+static tk_val reduce_lanes(const tk_rows *r, tk_kopcode how, tk_val value, int64_t width) {
     for (int64_t distance = width / 2; distance; distance /= 2)
-        *value = tk_op2(r->b, how, *value, tk_k_butterfly(r->b, *value, (int)distance));
+        value = tk_op2(r->b, how, value, tk_k_butterfly(r->b, value, (int)distance));
+    return value;
 }
 
 /* The words of the row: `warps` floats from the pointer on. */
@@ -214,10 +262,10 @@ static tk_val join_words(const tk_rows *r, tk_kopcode how, tk_val words, int war
     return tree(r->b, how, all, warps);
 }
 
-void tk_rows_reduce(tk_rows *r, tk_kopcode how, size_t count, tk_val *values) {
+void tk_rows_reduce_block(tk_rows *r, tk_kopcode how, size_t count, tk_val *values) {
     tk_b *b = r->b;
-    int64_t warps = r->threads / 32;
-    for (size_t i = 0; i < count; i++) reduce_warp(r, how, &values[i]);
+    int64_t warps = r->threads / 32, width = r->threads < 32 ? r->threads : 32;
+    for (size_t i = 0; i < count; i++) values[i] = reduce_lanes(r, how, values[i], width);
     if (warps < 2) return;
     if (r->in_loop)
         tk_k_barrier(b);
@@ -232,6 +280,39 @@ void tk_rows_reduce(tk_rows *r, tk_kopcode how, size_t count, tk_val *values) {
     tk_val own = tk_k_and(b, warp, tk_k_i32(b, -warps));
     for (size_t i = 0; i < count; i++)
         values[i] = join_words(r, how, tk_k_offset(b, r->words[i], own), (int)warps);
+}
+
+/* Thread i of a row gives its values to block i of the cluster, into the word of its own block. */
+void tk_rows_exchange(tk_rows *r, size_t count, tk_val *values) {
+    tk_b *b = r->b;
+    char layout[32];
+    snprintf(layout, sizeof layout, "%lld:1", (long long)(r->cluster * r->of_block));
+    tk_val own = tk_k_and(b, r->thread, tk_k_i32(b, r->threads - 1));
+    tk_val line = tk_k_mul(b, tk_k_narrow(b, r->group), tk_k_i32(b, r->cluster));
+    tk_val to = tk_k_add(b, line, tk_k_cluster_block(b)), words[4];
+    for (size_t i = 0; i < count; i++) words[i] = tk_k_shared(b, TK_K_F32, layout);
+    if (!r->met) tk_k_cluster_wait(b);
+    r->met = true;
+    tk_kernel_if(b, tk_k_icmp(b, "slt", own, tk_k_i32(b, r->cluster)));
+    for (size_t i = 0; i < count; i++)
+        tk_k_store(b, tk_k_peer(b, tk_k_offset(b, words[i], to), own), values[i]);
+    tk_k_end(b);
+    tk_k_cluster_arrive(b);
+    tk_k_cluster_wait(b);
+    tk_val from = tk_k_add(b, line, tk_k_and(b, own, tk_k_i32(b, r->cluster - 1)));
+    for (size_t i = 0; i < count; i++)
+        values[i] = tk_k_load(b, tk_k_offset(b, words[i], from), 1);
+}
+
+tk_val tk_rows_join(const tk_rows *r, tk_kopcode how, tk_val value) {
+    return reduce_lanes(r, how, value, r->cluster);
+}
+
+void tk_rows_reduce(tk_rows *r, tk_kopcode how, size_t count, tk_val *values) {
+    tk_rows_reduce_block(r, how, count, values);
+    if (r->cluster == 1) return;
+    tk_rows_exchange(r, count, values);
+    for (size_t i = 0; i < count; i++) values[i] = tk_rows_join(r, how, values[i]);
 }
 
 tk_val tk_rows_leads(const tk_rows *r) {

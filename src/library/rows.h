@@ -1,8 +1,9 @@
 /* What kernels over rows share: threads_per_row threads work on a row, rows_per_block rows on a
  * block; thread t has row t / threads_per_row, and of it the vectors t % threads_per_row,
  * + threads_per_row, ... Either each thread keeps its `held` vectors in registers, unrolled, or it
- * loops over them as often as the kernel needs them. Threads without a row do nothing, but take
- * part in reductions. */
+ * loops over them as often as the kernel needs them. With cluster > 1 so many blocks share their rows:
+ * block b of a cluster has the vectors from b * threads_per_row on, in steps of threads_per_row *
+ * cluster. Threads without a row do nothing, but take part in reductions. */
 #ifndef LIBRARY_ROWS_H
 #define LIBRARY_ROWS_H
 
@@ -32,11 +33,12 @@ int tk_rows_lanes(const tk_library_call *call, int64_t columns, size_t count,
 typedef struct tk_rows {
     tk_library_kernel *k;
     tk_b *b;
-    int64_t threads, of_block, held; /* threads of a row, rows of a block */
+    int64_t threads, of_block, held; /* threads of a row in a block, rows of a block */
+    int64_t cluster, all_threads;    /* blocks and threads of a row */
     int lanes;                       /* elements of a vector */
     int64_t most_blocks;             /* of the grid; 0: as many as there are rows for */
-    bool in_loop;
-    tk_val thread, lane, row, active, vectors, columns;
+    bool in_loop, met;               /* met: all blocks of the cluster are known to run */
+    tk_val thread, lane, row, active, vectors, columns; /* lane: the thread's number in its row */
     tk_val rows, group, all_vectors; /* group: the thread's row in the block */
     tk_val words[4];                 /* of reductions */
 } tk_rows;
@@ -48,11 +50,18 @@ void tk_rows_start(tk_rows *r, tk_library_kernel *k, const tk_library_call *call
                    int64_t columns, int lanes);
 
 /* The same for blocks that loop over rows: at most so many, each with every so-manieth group of
- * rows. `carried` are the values as the loop's body sees them afterwards; the body ends with
- * tk_kernel_end, and reduces `n_sums` values at once. */
+ * rows; `n_sums` values are reduced at once. The thread is at its first row then. tk_rows_loop
+ * begins the loop; `carried` are the values as its body sees them afterwards, which ends with
+ * tk_kernel_end. Gives the index of the loop's next trip. */
 void tk_rows_start_loop(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
-                        int64_t columns, int lanes, int64_t most_blocks, size_t n_sums,
-                        size_t n_carried, tk_val *carried);
+                        int64_t columns, int lanes, int64_t most_blocks, size_t n_sums);
+tk_val tk_rows_loop(tk_rows *r, size_t n_carried, tk_val *carried);
+
+/* The thread's row is that of its group behind this one. */
+void tk_rows_go_to(tk_rows *r, tk_val first);
+
+/* Begins with the launch before it, and waits for its end before memory is touched. */
+void tk_rows_overlap(tk_b *b, const tk_library_schedule *schedule);
 
 /* The thread's row of a tensor with a pitch (a parameter, i64). */
 tk_val tk_rows_pointer(const tk_rows *r, tk_val tensor, tk_val pitch);
@@ -65,6 +74,10 @@ typedef void (*tk_rows_body)(void *arg, const tk_rows *r, int number, tk_val at,
 void tk_rows_each(const tk_rows *r, size_t n_carried, tk_val *carried, tk_rows_body body,
                   void *arg);
 
+/* The vector itself, of the row's type; `other` (NULL: 0) where the condition does not hold. */
+tk_val tk_rows_load_raw(const tk_rows *r, tk_val row, tk_val at, tk_val condition, tk_val other);
+void tk_rows_widen(const tk_rows *r, tk_val vector, tk_val *out);
+
 /* A vector of a row as scalars of f32, zero where the condition does not hold; and back. */
 void tk_rows_load(const tk_rows *r, tk_val row, tk_val at, tk_val condition, tk_val *out);
 void tk_rows_store(const tk_rows *r, tk_val row, tk_val at, tk_val condition, const tk_val *values);
@@ -74,6 +87,12 @@ tk_val tk_rows_tree(const tk_rows *r, const tk_val *values);
 
 /* Each value becomes the sum (or maximum) over the threads of the row, in all of them. */
 void tk_rows_reduce(tk_rows *r, tk_kopcode how, size_t count, tk_val *values);
+
+/* The two steps of this with a cluster: over the threads of the block; then each value becomes that
+ * of block `thread % cluster` of the cluster, and tk_rows_join combines these. */
+void tk_rows_reduce_block(tk_rows *r, tk_kopcode how, size_t count, tk_val *values);
+void tk_rows_exchange(tk_rows *r, size_t count, tk_val *values);
+tk_val tk_rows_join(const tk_rows *r, tk_kopcode how, tk_val value);
 
 /* Whether the thread is the first of a row that exists. */
 tk_val tk_rows_leads(const tk_rows *r);

@@ -18,6 +18,7 @@ typedef struct soft {
     tk_rows r;
     tk_val x, y; /* rows */
     tk_val base, scale;
+    bool brief; /* x and y are halves, so exponentials of 18 bits are enough */
     tk_val held[TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
 } soft;
 
@@ -31,7 +32,7 @@ static tk_val base_of(tk_b *b, tk_val most) {
 
 /* e^(x - base), which is at most 1: the expansion of exp without its ends. What is below 2^-126 is
  * 0, as on the CPU; NaN stays. */
-static tk_val exp_of(tk_b *b, tk_val x, tk_val base) {
+static tk_val full_exp(tk_b *b, tk_val x, tk_val base) {
     static const double q[] = {0.5, 0x1.5554d8p-3, 0x1.555516p-5, 0x1.12106cp-7, 0x1.6d1606p-10};
     tk_val rounder = tk_k_f32(b, 0x1.8p23), d = tk_k_sub(b, x, base);
     tk_val shifted = tk_k_fma(b, d, tk_k_f32(b, 0x1.715476p0), rounder);
@@ -47,33 +48,77 @@ static tk_val exp_of(tk_b *b, tk_val x, tk_val base) {
     return tk_k_select(b, tiny, tk_k_f32(b, 0), tk_k_mul(b, sum, power));
 }
 
+/* The same to 3e-6 in ten operations: 2^n times a polynomial of degree 4 that is 1 at 0, joined as
+ * bits. What is below 2^-127 is 60 2^-149, which is 0 as a half. NaN is lost: see sum_of. */
+static tk_val brief_exp(tk_b *b, tk_val x, tk_val base) {
+    static const double q[] = {1, 0x1.62e12cp-1, 0x1.ec0378p-3, 0x1.c9fc46p-5, 0x1.3a02ccp-7};
+    tk_val rounder = tk_k_f32(b, 0x1.8p23), log2e = tk_k_f32(b, 0x1.715476p0);
+    tk_val d = tk_k_max(b, tk_k_sub(b, x, base), tk_k_f32(b, -0x1.601e66p6));
+    tk_val shifted = tk_k_fma(b, d, log2e, rounder);
+    tk_val minus_n = tk_k_sub(b, rounder, shifted);
+    tk_val f = tk_k_fma(b, d, log2e, minus_n), sum = tk_k_f32(b, q[4]);
+    for (int i = 3; i >= 0; i--) sum = tk_k_fma(b, sum, f, tk_k_f32(b, q[i]));
+    tk_val power = tk_k_shl(b, tk_k_as(b, shifted, TK_K_I32), tk_k_i32(b, 23));
+    return tk_k_as(b, tk_k_add(b, power, tk_k_as(b, sum, TK_K_I32)), TK_K_F32);
+}
+
+static tk_val exp_of(const soft *s, tk_val x, tk_val base) {
+    return (s->brief ? brief_exp : full_exp)(s->r.b, x, base);
+}
+
+/* Brief exponentials of NaN and of the distance of infinities are numbers: the maximum tells. */
+static tk_val sum_of(const soft *s, tk_val sum, tk_val most) {
+    return s->brief ? tk_k_fma(s->r.b, most, tk_k_f32(s->r.b, 0), sum) : sum;
+}
+
 /* ---- held ---- */
+
+static tk_val load_or_least(const soft *s, tk_val at, tk_val condition) {
+    tk_b *b = s->r.b;
+    tk_kscalar element = (tk_kscalar)tk_kvalue_type(s->x).scalar;
+    tk_val least = tk_kernel_float(b, element, -__builtin_inf()), all[TK_LIBRARY_MOST_LANES];
+    for (int i = 0; i < s->r.lanes; i++) all[i] = least;
+    tk_val other = tk_k_vector(b, all, s->r.lanes);
+    return tk_rows_load_raw(&s->r, s->x, at, condition, other);
+}
 
 static void load_held(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
                       tk_val *most) {
     soft *s = arg;
     tk_val *x = s->held[number];
-    tk_rows_load(r, s->x, at, condition, x);
-    for (int i = 0; i < r->lanes; i++) {
-        x[i] = tk_k_select(r->b, condition, x[i], minus_infinity(r->b));
-        *most = tk_k_max(r->b, *most, x[i]);
-    }
+    tk_rows_widen(r, load_or_least(s, at, condition), x);
+    for (int i = 0; i < r->lanes; i++) *most = tk_k_max(r->b, *most, x[i]);
 }
 
 static void exp_held(soft *s, tk_val *sum) {
     tk_b *b = s->r.b;
     for (int64_t k = 0; k < s->r.held; k++) {
-        for (int i = 0; i < s->r.lanes; i++) s->held[k][i] = exp_of(b, s->held[k][i], s->base);
+        for (int i = 0; i < s->r.lanes; i++) s->held[k][i] = exp_of(s, s->held[k][i], s->base);
         *sum = tk_k_add(b, *sum, tk_rows_tree(&s->r, s->held[k]));
     }
 }
 
+/* Each block takes its own maximum first, so that blocks of a cluster meet once: they exchange
+ * maximum and sum, and the sums are scaled to the maximum of all. */
 static void reduce_held(soft *s, tk_val *most, tk_val *sum) {
+    tk_b *b = s->r.b;
     tk_rows_each(&s->r, 1, most, load_held, s);
-    tk_rows_reduce(&s->r, TK_KOP_max, 1, most);
-    s->base = base_of(s->r.b, *most);
+    tk_rows_reduce_block(&s->r, TK_KOP_max, 1, most);
+    s->base = base_of(b, *most);
     exp_held(s, sum);
-    tk_rows_reduce(&s->r, TK_KOP_add, 1, sum);
+    tk_rows_reduce_block(&s->r, TK_KOP_add, 1, sum);
+}
+
+/* From those of the blocks to those of the row; `scale` is what the block's exponentials need. */
+static tk_val join_blocks(soft *s, tk_val *most, tk_val *sum) {
+    tk_b *b = s->r.b;
+    tk_val both[] = {*most, *sum}, own = *most;
+    tk_rows_exchange(&s->r, 2, both);
+    *most = tk_rows_join(&s->r, TK_KOP_max, both[0]);
+    s->base = base_of(b, *most);
+    tk_val part = tk_k_mul(b, both[1], exp_of(s, both[0], s->base));
+    *sum = tk_rows_join(&s->r, TK_KOP_add, part);
+    return exp_of(s, own, s->base);
 }
 
 /* ---- online ---- */
@@ -86,8 +131,8 @@ static void online(void *arg, const tk_rows *r, int number, tk_val at, tk_val co
     tk_rows_load(r, s->x, at, condition, x);
     for (int i = 0; i < r->lanes; i++) most = tk_k_max(r->b, most, x[i]);
     tk_val base = base_of(r->b, most);
-    tk_val scaled = tk_k_mul(r->b, carried[1], exp_of(r->b, carried[0], base));
-    for (int i = 0; i < r->lanes; i++) x[i] = exp_of(r->b, x[i], base);
+    tk_val scaled = tk_k_mul(r->b, carried[1], exp_of(s, carried[0], base));
+    for (int i = 0; i < r->lanes; i++) x[i] = exp_of(s, x[i], base);
     carried[0] = most;
     carried[1] = tk_k_add(r->b, scaled, tk_rows_tree(r, x));
 }
@@ -99,11 +144,21 @@ static void reduce_online(soft *s, tk_val *most, tk_val *sum) {
     *most = carried[0];
     tk_rows_reduce(&s->r, TK_KOP_max, 1, most);
     s->base = base_of(b, *most);
-    *sum = tk_k_mul(b, carried[1], exp_of(b, carried[0], s->base));
+    *sum = tk_k_mul(b, carried[1], exp_of(s, carried[0], s->base));
     tk_rows_reduce(&s->r, TK_KOP_add, 1, sum);
 }
 
 /* ---- the result ---- */
+
+static void put_scale(soft *s) {
+    tk_b *b = s->r.b;
+    bool split = s->r.held && s->r.cluster > 1;
+    tk_val most = minus_infinity(b), sum = tk_k_f32(b, 0), own = NULL;
+    (s->r.held ? reduce_held : reduce_online)(s, &most, &sum);
+    if (split) own = join_blocks(s, &most, &sum);
+    s->scale = tk_k_rcp(b, sum_of(s, sum, most));
+    if (split) s->scale = tk_k_mul(b, s->scale, own);
+}
 
 static void write(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
                   tk_val *carried) {
@@ -113,7 +168,7 @@ static void write(void *arg, const tk_rows *r, int number, tk_val at, tk_val con
     (void)carried;
     if (number < 0) {
         tk_rows_load(r, s->x, at, condition, e);
-        for (int i = 0; i < r->lanes; i++) e[i] = exp_of(r->b, e[i], s->base);
+        for (int i = 0; i < r->lanes; i++) e[i] = exp_of(s, e[i], s->base);
     }
     for (int i = 0; i < r->lanes; i++) y[i] = tk_k_mul(r->b, e[i], s->scale);
     tk_rows_store(r, s->y, at, condition, y);
@@ -139,9 +194,8 @@ tk_status tk_library_make_softmax(const tk_library_call *call, tk_library_plan *
     tk_rows_start(&s.r, &k, call, x.rows, x.columns, lanes);
     s.x = tk_rows_pointer(&s.r, of_x, x_pitch);
     s.y = tk_rows_pointer(&s.r, of_y, y_pitch);
-    tk_val most = minus_infinity(k.b), sum = tk_k_f32(k.b, 0);
-    (s.r.held ? reduce_held : reduce_online)(&s, &most, &sum);
-    s.scale = tk_k_rcp(k.b, sum);
+    s.brief = call->tensors[0].element != TK_K_F32 && call->tensors[1].element != TK_K_F32;
+    put_scale(&s);
     tk_rows_each(&s.r, 0, NULL, write, &s);
     return tk_library_close(&k);
 }

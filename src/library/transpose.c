@@ -17,8 +17,7 @@
  * The barrier orders the writes of the tile before its reads. Bytes: x and y once. FLOPs: none.
  * Roofline: bandwidth: 0.83 of the copy (H200, f32, 16384 x 16384). Rejected: a row of padding (a
  * vector would lie across 16 bytes), ldmatrix (16 bits only). */
-#include "library/emit.h"
-#include "library/plan.h"
+#include "library/rows.h"
 
 #include <stdio.h>
 
@@ -33,7 +32,7 @@ typedef struct turner {
     tk_val x, y, words; /* matrices, and the tile */
     tk_val rows, columns, x_pitch, y_pitch;
     tk_val first_row, first_column, thread;
-    int64_t tile, threads;
+    int64_t tile, threads, group;
     int lanes;
 } turner;
 
@@ -90,15 +89,24 @@ static void take_out(const turner *t, int64_t number) {
     tk_k_end(b);
 }
 
-/* The block's tile: its column of tiles, row of tiles and matrix. */
+static tk_val log2_of(tk_b *b, int64_t power) {
+    return tk_k_i32(b, __builtin_ctzll((uint64_t)power));
+}
+
+/* The block's tile: its column of tiles, row of tiles and matrix. `high` counts groups of rows of
+ * tiles, in which blocks go down before they go across; rows of tiles behind the matrix are empty.
+ */
 static void locate(turner *t, tk_val wide, tk_val high, tk_val x_step, tk_val y_step) {
     tk_b *b = t->b;
-    tk_val block = tk_k_block(b), lines = tk_k_udiv(b, block, wide),
-           matrix = tk_k_udiv(b, lines, high), tile = tk_k_i32(b, t->tile);
-    tk_val in_line = tk_k_sub(b, block, tk_k_mul(b, lines, wide));
-    tk_val in_matrix = tk_k_sub(b, lines, tk_k_mul(b, matrix, high));
-    t->first_column = tk_k_mul(b, in_line, tile);
-    t->first_row = tk_k_mul(b, in_matrix, tile);
+    tk_val each = tk_k_mul(b, wide, tk_k_i32(b, t->group)), block = tk_k_block(b);
+    tk_val groups = tk_k_udiv(b, block, each), matrix = tk_k_udiv(b, groups, high);
+    tk_val in_group = tk_k_sub(b, block, tk_k_mul(b, groups, each));
+    tk_val in_matrix = tk_k_sub(b, groups, tk_k_mul(b, matrix, high));
+    tk_val column = tk_k_ushr(b, in_group, log2_of(b, t->group));
+    tk_val line = tk_k_and(b, in_group, tk_k_i32(b, t->group - 1));
+    tk_val row = tk_k_add(b, tk_k_mul(b, in_matrix, tk_k_i32(b, t->group)), line);
+    t->first_column = tk_k_mul(b, column, tk_k_i32(b, t->tile));
+    t->first_row = tk_k_mul(b, row, tk_k_i32(b, t->tile));
     tk_val number = tk_k_wide(b, matrix);
     t->x = tk_k_offset(b, t->x, tk_k_mul(b, number, x_step));
     t->y = tk_k_offset(b, t->y, tk_k_mul(b, number, y_step));
@@ -183,7 +191,8 @@ static tk_status check_tile(const tk_library_call *call, const turner *t, int64_
 
 static void bind_all(turner *t, const tk_library_call *call, const shape *s) {
     const tk_library_tensor *tensors = call->tensors;
-    int64_t wide = (s->columns + t->tile - 1) / t->tile, high = (s->rows + t->tile - 1) / t->tile;
+    int64_t wide = (s->columns + t->tile - 1) / t->tile, lines = t->tile * t->group,
+            high = (s->rows + lines - 1) / lines;
     t->x = tk_library_bind_rows(&t->k, "x", 0, tensors, TK_KACCESS_READ, t->lanes);
     t->y = tk_library_bind_rows(&t->k, "y", 1, tensors, TK_KACCESS_WRITE, t->lanes);
     t->rows = tk_library_bind_int(&t->k, "rows", TK_K_I32, s->rows);
@@ -192,9 +201,10 @@ static void bind_all(turner *t, const tk_library_call *call, const shape *s) {
     t->y_pitch = tk_library_bind_int(&t->k, "y_pitch", TK_K_I64, s->y_pitch);
     tk_val x_step = tk_library_bind_int(&t->k, "x_step", TK_K_I64, s->x_step);
     tk_val y_step = tk_library_bind_int(&t->k, "y_step", TK_K_I64, s->y_step);
-    tk_val tiles = tk_library_bind_int(&t->k, "tiles", TK_K_I64, wide * high * s->batch);
+    tk_val tiles = tk_library_bind_int(&t->k, "tiles", TK_K_I64,
+                                       wide * high * t->group * s->batch);
     tk_val across = tk_library_bind_int(&t->k, "tiles_across", TK_K_I32, wide ? wide : 1);
-    tk_val down = tk_library_bind_int(&t->k, "tiles_down", TK_K_I32, high ? high : 1);
+    tk_val down = tk_library_bind_int(&t->k, "groups_down", TK_K_I32, high ? high : 1);
     tk_k_require_from(t->b, t->rows, 0);
     tk_k_require_from(t->b, t->columns, 0);
     tk_k_require_from(t->b, across, 1);
@@ -211,17 +221,20 @@ tk_status tk_library_make_transpose(const tk_library_call *call, tk_library_plan
     TK_TRY(check(call, &s));
     turner t = {.tile = call->schedule->tile,
                 .threads = call->schedule->threads,
+                .group = call->schedule->group,
                 .lanes = lanes_of(call, &s)};
     TK_TRY(check_tile(call, &t, tk_kscalar_bytes(element)));
     TK_TRY(tk_library_open(plan, call->name, &t.k));
     t.b = t.k.b;
     bind_all(&t, call, &s);
+    tk_rows_overlap(t.b, call->schedule);
     put_tile(&t, element);
     return tk_library_close(&t.k);
 }
 
 /* A row of the tile is the 128 bytes of all banks. */
 void tk_library_choose_transpose(const tk_library_tensor *tensors, tk_library_schedule *out) {
+    out->group = 1;
     out->tile = 128 / tk_kscalar_bytes(tensors->element);
     out->vector = 16;
     out->threads = tensors->element == TK_K_I64 || tensors->element == TK_K_F64 ? 128 : 256;

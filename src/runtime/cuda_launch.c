@@ -125,7 +125,7 @@ static void fill_config(const tk_cuda_launch *launch, tk_cuda_prepared *out) {
     if (launch->cooperative)
         add_attribute(out,
                       (CUlaunchAttribute){.id = CU_LAUNCH_COOPERATIVE, .value.cooperative = 1});
-    if (launch->programmatic)
+    if (launch->programmatic && launch->function->cuda->info.clusters)
         add_attribute(out, (CUlaunchAttribute){.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION,
                                                .value.programmatic = 1});
 }

@@ -26,10 +26,10 @@ typedef struct drawn {
     int rank;
     int64_t shape[3], pad, skip;
     tk_kscalar in, out;
-    char schedule[128];
+    char schedule[128], shared[200]; /* shared: with blocks that share rows, too */
 } drawn;
 
-/* Threads, rows and, sometimes, what fits in registers. */
+/* Threads, rows and, sometimes, what fits in registers; blocks of a cluster hold less each. */
 static void draw_schedule(uint64_t *random, drawn *d) {
     int64_t threads = (int64_t)1 << lib_between(random, 0, 8), rows = 1, held = 0;
     while (threads * rows < 32) rows *= 2;
@@ -39,6 +39,10 @@ static void draw_schedule(uint64_t *random, drawn *d) {
     snprintf(d->schedule, sizeof d->schedule,
              "threads_per_row = %d, rows_per_block = %d, held = %d, vector = %d", (int)threads,
              (int)rows, (int)held, 1 << (int)lib_between(random, 0, 4));
+    int64_t cluster = threads < 32 ? 1 : (int64_t)1 << lib_between(random, 0, 3);
+    if (held) held = (vectors + threads * cluster - 1) / (threads * cluster);
+    snprintf(d->shared, sizeof d->shared, "%s, held = %d, cluster = %d, overlap = %d", d->schedule,
+             (int)held, (int)cluster, (int)lib_between(random, 0, 1));
 }
 
 static drawn draw(uint64_t *random) {
@@ -57,7 +61,7 @@ static drawn draw(uint64_t *random) {
     return d;
 }
 
-static const char *schedule_of(const drawn *d, uint64_t i) { return i % 3 ? d->schedule : NULL; }
+static const char *schedule_of(const drawn *d, uint64_t i) { return i % 3 ? d->shared : NULL; }
 
 /* ---- RMS norm ---- */
 
@@ -112,8 +116,8 @@ static void run_rms_backward(tk_context *context, const drawn *d, bool weighted,
                dweight = lib_make(d->out, 1, columns, 0, d->skip);
     lib_tensor *tensors[] = {&x, weighted ? &weight : NULL, &dy, i % 5 ? &dx : NULL,
                              i % 7 ? &dweight : NULL};
-    snprintf(schedule, sizeof schedule, "%s, chunks = %d, threads = %d", d->schedule,
-             (int)(1 + i % 4), 32 << i % 3);
+    snprintf(schedule, sizeof schedule, "%s, chunks = %d, threads = %d, ahead = %d, overlap = 1",
+             d->schedule, (int)(1 + i % 4), 32 << i % 3, (int)(i / 3 % 2));
     lib_draw(&x, seed), lib_draw(&weight, seed + 1), lib_draw(&dy, seed + 2);
     lib_run(TK_LIBRARY_RMS_NORM_BACKWARD, 5, tensors, 1, &eps, schedule_of(d, i) ? schedule : NULL,
             seed);
@@ -218,8 +222,8 @@ static void test_column_sum(void **state) {
         lib_tensor x = lib_make(d.in, d.rank, d.shape, d.pad, d.skip),
                    y = lib_make(d.out, 1, columns, 0, d.skip);
         lib_tensor *tensors[] = {&x, &y};
-        snprintf(schedule, sizeof schedule, "chunks = %d, threads = %d", (int)(1 + i % 5),
-                 32 << i % 4);
+        snprintf(schedule, sizeof schedule, "chunks = %d, threads = %d, per_thread = %d, overlap = 1",
+                 (int)(1 + i % 5), 32 << i % 4, 1 << i % 5);
         lib_draw(&x, i);
         lib_run(TK_LIBRARY_COLUMN_SUM, 2, tensors, 0, NULL, i % 3 ? schedule : NULL, i);
         tk_scope scope = tk_scope_open(context);

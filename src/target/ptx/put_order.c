@@ -113,8 +113,9 @@ void tk_ptx_put_cluster_place(tk_ptx *x, const tk_kop *op) {
                 axes[tk_kop_attr(op, TK_KA_axis)]);
 }
 
+/* Before sm_90 a launch never begins before the one before it has ended. */
 void tk_ptx_put_grid(tk_ptx *x, const tk_kop *op) {
-    tk_ptx_need_sm90(x, op);
+    if (x->arch < 90) return;
     tk_ptx_line(x, "griddepcontrol.%s",
                 op->code == TK_KOP_grid_wait ? "wait" : "launch_dependents");
 }
