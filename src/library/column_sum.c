@@ -31,8 +31,8 @@ static void add_term(pass *p, tk_val row, tk_val column, tk_val *sums) {
 static void sum_rows(pass *p, tk_val first, tk_val end, tk_val column, tk_val *sums) {
     tk_val inner[TK_LIBRARY_MOST_LANES];
     for (int i = 0; i < p->lanes; i++) sums[i] = tk_k_f32(p->b, 0);
-    tk_val row =
-        tk_kernel_for(p->b, first, end, tk_k_i64(p->b, 1), p->at_once, (size_t)p->lanes, sums, inner);
+    tk_val row = tk_kernel_for(p->b, first, end, tk_k_i64(p->b, 1), p->at_once, (size_t)p->lanes,
+                               sums, inner);
     add_term(p, row, column, inner);
     tk_kernel_end(p->b, (size_t)p->lanes, inner, sums);
 }
@@ -138,14 +138,13 @@ static tk_status add_levels(const tk_library_call *call, tk_library_plan *plan, 
         int64_t chunks = (rows + AT_ONCE - 1) / AT_ONCE;
         size_t next;
         TK_TRY(tk_library_add_scratch(plan, chunks * c.columns * 4, &next));
-        job level = {call, plan, "sum_of_chunks", rows, c.columns, AT_ONCE, next, true,
-                     AT_ONCE};
+        job level = {call, plan, "sum_of_chunks", rows, c.columns, AT_ONCE, next, true, AT_ONCE};
         TK_TRY(add_pass(&level, &term));
         c.scratch = next;
         rows = chunks;
     }
-    job last = {call, plan, "sum_of_chunks", rows, c.columns, rows ? rows : 1, target, false,
-                AT_ONCE};
+    job last = {call,   plan,  "sum_of_chunks", rows, c.columns, rows ? rows : 1,
+                target, false, AT_ONCE};
     return add_pass(&last, &term);
 }
 
@@ -154,8 +153,9 @@ tk_status tk_sums_add(const tk_library_call *call, tk_library_plan *plan, const 
     int64_t chunks = call->schedule->chunks < rows ? call->schedule->chunks : rows;
     if (chunks < 1) chunks = 1;
     int64_t of_chunk = rows ? (rows + chunks - 1) / chunks : 1;
-    job j = {call, plan, call->name, rows, columns, of_chunk, target, false,
-             (int)call->schedule->per_thread};
+    job j = {call,   plan,    call->name,
+             rows,   columns, of_chunk,
+             target, false,   (int)call->schedule->per_thread};
     if (chunks == 1) return add_pass(&j, term);
     chunks = (rows + of_chunk - 1) / of_chunk;
     chunked c = {.columns = columns};

@@ -30,11 +30,10 @@ typedef struct grad {
     tk_val x, dy, dx, weight; /* rows, and a vector or NULL */
     tk_val rstd, slope;       /* slope: rstd^2 mean(g x) */
     tk_val held[2][TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
-    tk_val dy_held[TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES]; /* of sums in registers */
-    /* What the loop over rows carries: the thread's part of dweight, and, read ahead, its vectors of
-     * x and dy of the next row. */
+    /* What the loop over rows carries: the thread's part of dweight, and, read ahead, its vectors
+     * of x and dy of the next row. */
     tk_val carried[TK_ROWS_MOST_HELD * (TK_LIBRARY_MOST_LANES + 2)];
-    tk_val weights[TK_ROWS_MOST_HELD]; /* its vectors of weight */
+    tk_val weights[TK_ROWS_MOST_HELD], vectors[2 * TK_ROWS_MOST_HELD]; /* of x, then dy */
     size_t n_sums, n_carried;
     tk_val x_base, dy_base, x_pitch, dy_pitch, partial;
     bool ahead;
@@ -168,17 +167,25 @@ static void load_rows(grad *n, tk_val *vectors) {
     tk_rows_each(&n->r, 0, vectors, load_row, n);
 }
 
-/* dy is kept beside g = dy weight, unless there is no weight and they are one. */
-static void add_sums_kept(grad *n, tk_val *const vectors, tk_val *sums) {
+/* x, dy and g = dy weight of a vector that was read; widened at each use, for the registers. */
+typedef void (*widening)(const tk_rows *r, tk_val vector, tk_val *out);
+
+static void widen_row(const grad *n, widening widen, int number, tk_val *x, tk_val *dy, tk_val *g) {
     const tk_rows *r = &n->r;
-    tk_val weight[TK_LIBRARY_MOST_LANES], part[2][TK_LIBRARY_MOST_LANES];
+    tk_val weight[TK_LIBRARY_MOST_LANES];
+    widen(r, n->vectors[number], x);
+    widen(r, n->vectors[r->held + number], dy);
+    if (n->weight) widen(r, n->weights[number], weight);
+    for (int i = 0; i < r->lanes; i++) g[i] = n->weight ? tk_k_mul(r->b, dy[i], weight[i]) : dy[i];
+}
+
+static void add_sums_kept(const grad *n, tk_val *sums) {
+    const tk_rows *r = &n->r;
+    tk_val x[TK_LIBRARY_MOST_LANES], dy[TK_LIBRARY_MOST_LANES], g[TK_LIBRARY_MOST_LANES],
+        part[2][TK_LIBRARY_MOST_LANES];
     for (int k = 0; k < r->held; k++) {
-        tk_val *x = n->held[0][k], *g = n->held[1][k], *dy = n->dy_held[k];
-        tk_rows_widen(r, vectors[k], x);
-        tk_rows_widen(r, vectors[r->held + k], dy);
-        if (n->weight) tk_rows_widen(r, n->weights[k], weight);
+        widen_row(n, tk_rows_widen, k, x, dy, g);
         for (int i = 0; i < r->lanes; i++) {
-            g[i] = n->weight ? tk_k_mul(r->b, dy[i], weight[i]) : dy[i];
             part[0][i] = tk_k_mul(r->b, x[i], x[i]);
             part[1][i] = tk_k_mul(r->b, g[i], x[i]);
         }
@@ -186,15 +193,23 @@ static void add_sums_kept(grad *n, tk_val *const vectors, tk_val *sums) {
     }
 }
 
-/* Threads without a row have zeros in x and dy, but their rstd may be infinite: they add 0. */
-static void add_to_dweight(grad *n) {
-    tk_b *b = n->r.b;
-    for (int k = 0; k < n->r.held; k++)
-        for (int i = 0; i < n->r.lanes; i++) {
-            tk_val *sum = &n->carried[k * n->r.lanes + i];
-            tk_val term = tk_k_mul(b, n->dy_held[k][i], tk_k_mul(b, n->held[0][k][i], n->rstd));
-            *sum = tk_k_add(b, *sum, tk_k_select(b, n->r.active, term, tk_k_f32(b, 0)));
-        }
+/* dx, and the row's part of dweight. Threads without a row have zeros in x and dy, but their rstd
+ * may be infinite: they add 0. */
+static void use_row(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
+                    tk_val *carried) {
+    grad *n = arg;
+    tk_b *b = r->b;
+    tk_val x[TK_LIBRARY_MOST_LANES], dy[TK_LIBRARY_MOST_LANES], g[TK_LIBRARY_MOST_LANES],
+        dx[TK_LIBRARY_MOST_LANES];
+    widen_row(n, tk_rows_widen_again, number, x, dy, g);
+    for (int i = 0; i < r->lanes; i++) {
+        tk_val centred = tk_k_sub(b, g[i], tk_k_mul(b, x[i], n->slope));
+        tk_val *sum = &carried[number * r->lanes + i];
+        dx[i] = tk_k_mul(b, n->rstd, centred);
+        tk_val term = tk_k_mul(b, dy[i], tk_k_mul(b, x[i], n->rstd));
+        *sum = tk_k_add(b, *sum, tk_k_select(b, r->active, term, tk_k_f32(b, 0)));
+    }
+    if (n->dx) tk_rows_store(r, n->dx, at, condition, dx);
 }
 
 static void write_partial(grad *n) {
@@ -214,14 +229,14 @@ static void write_partial(grad *n) {
 }
 
 /* The vectors of the row; with `ahead` those of the next one are on their way afterwards. */
-static void take_row(grad *n, tk_val next, tk_val *vectors) {
+static void take_row(grad *n, tk_val next) {
     tk_val row = n->r.row, active = n->r.active, inside = n->r.vectors,
            *waiting = n->carried + n->n_sums;
     if (!n->ahead) {
-        load_rows(n, vectors);
+        load_rows(n, n->vectors);
         return;
     }
-    memcpy(vectors, waiting, (n->n_carried - n->n_sums) * sizeof *vectors);
+    memcpy(n->vectors, waiting, (n->n_carried - n->n_sums) * sizeof *waiting);
     tk_rows_go_to(&n->r, next);
     load_rows(n, waiting);
     n->r.row = row, n->r.active = active, n->r.vectors = inside;
@@ -230,16 +245,15 @@ static void take_row(grad *n, tk_val next, tk_val *vectors) {
 /* The body of the loop over rows, and its end. */
 static void put_row(grad *n, tk_val next, tk_val eps, tk_val dx, tk_val dx_pitch) {
     tk_b *b = n->r.b;
-    tk_val sums[] = {tk_k_f32(b, 0), tk_k_f32(b, 0)}, vectors[2 * TK_ROWS_MOST_HELD];
-    take_row(n, next, vectors);
-    add_sums_kept(n, vectors, sums);
+    tk_val sums[] = {tk_k_f32(b, 0), tk_k_f32(b, 0)};
+    take_row(n, next);
+    add_sums_kept(n, sums);
     tk_rows_reduce(&n->r, TK_KOP_add, 2, sums);
     n->rstd = tk_norm_rstd(&n->r, sums[0], eps);
     tk_val mean = tk_k_div(b, sums[1], tk_k_float_of(b, n->r.columns));
     n->slope = tk_k_mul(b, tk_k_mul(b, n->rstd, n->rstd), mean);
     n->dx = rows_of(n, dx, dx_pitch);
-    if (n->dx) tk_rows_each(&n->r, 0, NULL, write, n);
-    add_to_dweight(n);
+    tk_rows_each(&n->r, 0, n->carried, use_row, n);
     tk_kernel_end(b, n->n_carried, n->carried, n->carried);
 }
 

@@ -2,9 +2,9 @@
  *
  * Reductions: butterflies within a warp, then one word a warp in shared memory, a barrier, and
  * every thread adds the words of its row in their order. Each reduction has words of its own, so
- * one barrier orders it. Blocks of a cluster then write theirs into the shared memory of each other,
- * where the cluster's barrier orders them; nobody reads a peer's memory, so a block may end when it
- * likes. Rejected: a second round of shuffles by one warp (a barrier more), atomics
+ * one barrier orders it. Blocks of a cluster then write theirs into the shared memory of each
+ * other, where the cluster's barrier orders them; nobody reads a peer's memory, so a block may end
+ * when it likes. Rejected: a second round of shuffles by one warp (a barrier more), atomics
  * (another order of additions in each run). */
 #include "library/rows.h"
 
@@ -67,10 +67,11 @@ tk_status tk_rows_check(const tk_library_call *call, int64_t rows, int64_t colum
                                "less than a row of %lld",
                                (long long)of_row, (long long)s->held, lanes, (long long)columns);
     if (s->cluster > 1 && s->threads_per_row < 32)
-        return tk_library_fail(call, TK_INVALID_ARGUMENT,
-                               "schedule: %lld blocks share a row, each with %lld threads, expected "
-                               "32 or more",
-                               (long long)s->cluster, (long long)s->threads_per_row);
+        return tk_library_fail(
+            call, TK_INVALID_ARGUMENT,
+            "schedule: %lld blocks share a row, each with %lld threads, expected "
+            "32 or more",
+            (long long)s->cluster, (long long)s->threads_per_row);
     if (rows / s->rows_per_block * s->cluster >= INT32_MAX)
         return tk_library_fail(call, TK_UNSUPPORTED, "%lld rows are more than a grid has blocks",
                                (long long)rows);
@@ -219,6 +220,25 @@ void tk_rows_widen(const tk_rows *r, tk_val vector, tk_val *out) {
         out[i] = tk_k_convert(r->b, tk_k_extract(r->b, vector, i), TK_K_F32);
 }
 
+/* Two halves in each i32: the lower one moves up, the upper one stays. */
+static void widen_bits(const tk_rows *r, tk_val vector, tk_val *out) {
+    tk_b *b = r->b;
+    tk_ktype pairs = tk_k_lanes(TK_K_I32, r->lanes / 2);
+    tk_val words = tk_kernel_op(b, TK_KOP_bitcast, 1, &vector, 0, NULL, pairs);
+    for (int i = 0; i < r->lanes; i += 2) {
+        tk_val word = tk_k_extract(b, words, i / 2);
+        out[i] = tk_k_as(b, tk_k_shl(b, word, tk_k_i32(b, 16)), TK_K_F32);
+        out[i + 1] = tk_k_as(b, tk_k_and(b, word, tk_k_i32(b, -65536)), TK_K_F32);
+    }
+}
+
+void tk_rows_widen_again(const tk_rows *r, tk_val vector, tk_val *out) {
+    if (tk_kvalue_type(vector).scalar == TK_K_BF16 && r->lanes > 1)
+        widen_bits(r, vector, out);
+    else
+        tk_rows_widen(r, vector, out);
+}
+
 void tk_rows_load(const tk_rows *r, tk_val row, tk_val at, tk_val condition, tk_val *out) {
     tk_rows_widen(r, tk_rows_load_raw(r, row, at, condition, NULL), out);
 }
@@ -300,8 +320,7 @@ void tk_rows_exchange(tk_rows *r, size_t count, tk_val *values) {
     tk_k_cluster_arrive(b);
     tk_k_cluster_wait(b);
     tk_val from = tk_k_add(b, line, tk_k_and(b, own, tk_k_i32(b, r->cluster - 1)));
-    for (size_t i = 0; i < count; i++)
-        values[i] = tk_k_load(b, tk_k_offset(b, words[i], from), 1);
+    for (size_t i = 0; i < count; i++) values[i] = tk_k_load(b, tk_k_offset(b, words[i], from), 1);
 }
 
 tk_val tk_rows_join(const tk_rows *r, tk_kopcode how, tk_val value) {

@@ -1,9 +1,9 @@
 /* What kernels over rows share: threads_per_row threads work on a row, rows_per_block rows on a
  * block; thread t has row t / threads_per_row, and of it the vectors t % threads_per_row,
  * + threads_per_row, ... Either each thread keeps its `held` vectors in registers, unrolled, or it
- * loops over them as often as the kernel needs them. With cluster > 1 so many blocks share their rows:
- * block b of a cluster has the vectors from b * threads_per_row on, in steps of threads_per_row *
- * cluster. Threads without a row do nothing, but take part in reductions. */
+ * loops over them as often as the kernel needs them. With cluster > 1 so many blocks share their
+ * rows: block b of a cluster has the vectors from b * threads_per_row on, in steps of
+ * threads_per_row * cluster. Threads without a row do nothing, but take part in reductions. */
 #ifndef LIBRARY_ROWS_H
 #define LIBRARY_ROWS_H
 
@@ -39,8 +39,8 @@ typedef struct tk_rows {
     int64_t most_blocks;             /* of the grid; 0: as many as there are rows for */
     bool in_loop, met;               /* met: all blocks of the cluster are known to run */
     tk_val thread, lane, row, active, vectors, columns; /* lane: the thread's number in its row */
-    tk_val rows, group, all_vectors; /* group: the thread's row in the block */
-    tk_val words[4];                 /* of reductions */
+    tk_val rows, group, all_vectors;                    /* group: the thread's row in the block */
+    tk_val words[4];                                    /* of reductions */
 } tk_rows;
 
 /* Checks the schedule against the shape, opens the kernel, binds `rows` and `columns`, sets grid
@@ -77,6 +77,9 @@ void tk_rows_each(const tk_rows *r, size_t n_carried, tk_val *carried, tk_rows_b
 /* The vector itself, of the row's type; `other` (NULL: 0) where the condition does not hold. */
 tk_val tk_rows_load_raw(const tk_rows *r, tk_val row, tk_val at, tk_val condition, tk_val other);
 void tk_rows_widen(const tk_rows *r, tk_val vector, tk_val *out);
+/* The same in other operations: ptxas would keep the results of the first ones instead, which are
+ * twice the registers (91 of softmax_backward with held = 4, where 64 do). */
+void tk_rows_widen_again(const tk_rows *r, tk_val vector, tk_val *out);
 
 /* A vector of a row as scalars of f32, zero where the condition does not hold; and back. */
 void tk_rows_load(const tk_rows *r, tk_val row, tk_val at, tk_val condition, tk_val *out);

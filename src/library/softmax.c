@@ -206,25 +206,27 @@ void tk_library_choose_softmax(const tk_library_tensor *tensors, tk_library_sche
 
 /* ---- backward ---- */
 
+/* Held vectors are kept as they were read and widened at each use: as f32 those of two halves would
+ * be twice the registers. */
 typedef struct back {
     tk_rows r;
     tk_val y, dy, dx, dot;
-    tk_val held[2][TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
+    tk_val held[2][TK_ROWS_MOST_HELD];
 } back;
 
-static void load_pair(back *s, const tk_rows *r, tk_val at, tk_val condition, tk_val *y,
-                      tk_val *dy) {
-    tk_rows_load(r, s->y, at, condition, y);
-    tk_rows_load(r, s->dy, at, condition, dy);
+static void load_pair(back *s, const tk_rows *r, int number, tk_val at, tk_val condition) {
+    s->held[0][number] = tk_rows_load_raw(r, s->y, at, condition, NULL);
+    s->held[1][number] = tk_rows_load_raw(r, s->dy, at, condition, NULL);
 }
 
 static void add_products(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
                          tk_val *sum) {
     back *s = arg;
-    tk_val loose[2][TK_LIBRARY_MOST_LANES], products[TK_LIBRARY_MOST_LANES];
-    tk_val *y = number < 0 ? loose[0] : s->held[0][number],
-           *dy = number < 0 ? loose[1] : s->held[1][number];
-    load_pair(s, r, at, condition, y, dy);
+    tk_val y[TK_LIBRARY_MOST_LANES], dy[TK_LIBRARY_MOST_LANES], products[TK_LIBRARY_MOST_LANES];
+    int place = number < 0 ? 0 : number;
+    load_pair(s, r, place, at, condition);
+    tk_rows_widen(r, s->held[0][place], y);
+    tk_rows_widen(r, s->held[1][place], dy);
     for (int i = 0; i < r->lanes; i++) products[i] = tk_k_mul(r->b, y[i], dy[i]);
     *sum = tk_k_add(r->b, *sum, tk_rows_tree(r, products));
 }
@@ -232,11 +234,12 @@ static void add_products(void *arg, const tk_rows *r, int number, tk_val at, tk_
 static void write_back(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
                        tk_val *carried) {
     back *s = arg;
-    tk_val loose[2][TK_LIBRARY_MOST_LANES], dx[TK_LIBRARY_MOST_LANES];
-    tk_val *y = number < 0 ? loose[0] : s->held[0][number],
-           *dy = number < 0 ? loose[1] : s->held[1][number];
+    tk_val y[TK_LIBRARY_MOST_LANES], dy[TK_LIBRARY_MOST_LANES], dx[TK_LIBRARY_MOST_LANES];
+    int place = number < 0 ? 0 : number;
     (void)carried;
-    if (number < 0) load_pair(s, r, at, condition, y, dy);
+    if (number < 0) load_pair(s, r, place, at, condition);
+    tk_rows_widen_again(r, s->held[0][place], y);
+    tk_rows_widen_again(r, s->held[1][place], dy);
     for (int i = 0; i < r->lanes; i++) dx[i] = tk_k_mul(r->b, y[i], tk_k_sub(r->b, dy[i], s->dot));
     tk_rows_store(r, s->dx, at, condition, dx);
 }

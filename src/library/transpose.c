@@ -201,8 +201,7 @@ static void bind_all(turner *t, const tk_library_call *call, const shape *s) {
     t->y_pitch = tk_library_bind_int(&t->k, "y_pitch", TK_K_I64, s->y_pitch);
     tk_val x_step = tk_library_bind_int(&t->k, "x_step", TK_K_I64, s->x_step);
     tk_val y_step = tk_library_bind_int(&t->k, "y_step", TK_K_I64, s->y_step);
-    tk_val tiles = tk_library_bind_int(&t->k, "tiles", TK_K_I64,
-                                       wide * high * t->group * s->batch);
+    tk_val tiles = tk_library_bind_int(&t->k, "tiles", TK_K_I64, wide * high * t->group * s->batch);
     tk_val across = tk_library_bind_int(&t->k, "tiles_across", TK_K_I32, wide ? wide : 1);
     tk_val down = tk_library_bind_int(&t->k, "groups_down", TK_K_I32, high ? high : 1);
     tk_k_require_from(t->b, t->rows, 0);

@@ -147,6 +147,47 @@ static void test_rows(void **state) {
         }
 }
 
+/* Softmax, RMS norm and transpose with other schedules than their own. */
+static const char *words;
+static tk_library_schedule scheduled(tk_library_id id, tk_array x) {
+    tk_library_schedule schedule;
+    assert_ok(tk_library_schedule_for(id, &x, 1, &schedule));
+    assert_ok(tk_library_schedule_read(id, words, &schedule));
+    return schedule;
+}
+static tk_array soft_so(tk_array a) {
+    tk_library_schedule schedule = scheduled(TK_LIBRARY_SOFTMAX, a);
+    return tk_kernel_softmax(a, &schedule);
+}
+static tk_array norm_so(tk_array a, tk_array w) {
+    tk_library_schedule schedule = scheduled(TK_LIBRARY_RMS_NORM, a);
+    return tk_kernel_rms_norm(a, w, 1e-5, &schedule);
+}
+static tk_array turn_so(tk_array a) {
+    tk_library_schedule schedule = scheduled(TK_LIBRARY_TRANSPOSE, a);
+    return tk_kernel_transpose(a, &schedule);
+}
+
+static void test_schedules(void **state) {
+    (void)state;
+    static const tk_dtype dtypes[] = {TK_FLOAT32, TK_BFLOAT16, TK_FLOAT16};
+    static const char *const rows[] = {
+        "threads_per_row = 64, rows_per_block = 1, held = 2, cluster = 2, overlap = 1",
+        "threads_per_row = 32, rows_per_block = 2, held = 2, cluster = 4, overlap = 0",
+        "threads_per_row = 128, rows_per_block = 1, held = 1, cluster = 8, overlap = 1",
+        "threads_per_row = 32, rows_per_block = 1, held = 0, cluster = 4, overlap = 1"};
+    for (int d = 0; d < 3; d++)
+        for (int i = 0; i < 4; i++) {
+            tk_array x = normal(TK_SHAPE(9, 1000 / (d ? 1 : 2)), dtypes[d]);
+            tk_array w = normal(TK_SHAPE(1000 / (d ? 1 : 2)), dtypes[d]);
+            words = rows[i];
+            same_one("softmax with a schedule", soft_so, x);
+            same_two("rms_norm with a schedule", norm_so, x, w);
+        }
+    words = "tile = 32, threads = 64, group = 4, overlap = 1";
+    same_one("transpose with a schedule", turn_so, normal(TK_SHAPE(65, 200), TK_FLOAT32));
+}
+
 static void test_products(void **state) {
     (void)state;
     static const int64_t sizes[][3] = {{128, 128, 64}, {64, 96, 32}, {17, 9, 21}, {200, 136, 72}};
@@ -287,6 +328,7 @@ int main(void) {
         TEST(test_moves_and_elementwise),
         TEST(test_generated),
         TEST(test_rows),
+        TEST(test_schedules),
         TEST(test_products),
         TEST(test_gradients),
         TEST(test_training),
@@ -297,6 +339,7 @@ int main(void) {
         TEST(test_moves_and_elementwise),
         TEST(test_generated),
         TEST(test_rows),
+        TEST(test_schedules),
         TEST(test_products),
         TEST(test_gradients),
     };

@@ -222,8 +222,9 @@ static void test_column_sum(void **state) {
         lib_tensor x = lib_make(d.in, d.rank, d.shape, d.pad, d.skip),
                    y = lib_make(d.out, 1, columns, 0, d.skip);
         lib_tensor *tensors[] = {&x, &y};
-        snprintf(schedule, sizeof schedule, "chunks = %d, threads = %d, per_thread = %d, overlap = 1",
-                 (int)(1 + i % 5), 32 << i % 4, 1 << i % 5);
+        snprintf(schedule, sizeof schedule,
+                 "chunks = %d, threads = %d, per_thread = %d, overlap = 1", (int)(1 + i % 5),
+                 32 << i % 4, 1 << i % 5);
         lib_draw(&x, i);
         lib_run(TK_LIBRARY_COLUMN_SUM, 2, tensors, 0, NULL, i % 3 ? schedule : NULL, i);
         tk_scope scope = tk_scope_open(context);

@@ -43,7 +43,10 @@ static void test_drawn(void **state) {
                                     : lib_between(&random, i % 12 ? 1 : 0, longest);
         run(rank, shape, even ? 0 : lib_between(&random, 0, 3),
             lib_between(&random, 0, 2) ? 0 : lib_between(&random, 1, 8),
-            types[lib_between(&random, 0, 5)], i % 3 ? NULL : "threads = 32, tile = 32, vector = 8",
+            types[lib_between(&random, 0, 5)],
+            i % 3   ? NULL
+            : i % 2 ? "threads = 32, tile = 32, vector = 8"
+                    : "threads = 64, tile = 32, group = 4, overlap = 1",
             i);
     }
 }
