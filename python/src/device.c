@@ -1,13 +1,11 @@
-/* Devices, launches of kernels, the library's kernels: what tiki._device, tiki._kernel_op and
- * tiki.kernels call. Bindings cross as lists of tuples, schedules as text. */
+/* Devices and the library's kernels: what tiki._device and tiki.kernels call; schedules cross as
+ * text. Launches of other kernels are in launch.c. */
 #include <string.h>
 
 #include "kernel.h"
 #include "tiki/gpu.h"
 #include "tiki/kernel_op.h"
 #include "tiki/library_op.h"
-
-#define MOST_ARRAYS 64
 
 /* ---- devices ---- */
 
@@ -88,106 +86,6 @@ static PyObject *gpu_info(PyObject *module, PyObject *args) {
     return Py_BuildValue("{s:s,s:s,s:K,s:i,s:i}", "device_name", info.name, "architecture", "cuda",
                          "memory_size", (unsigned long long)info.memory, "multiprocessors",
                          info.multiprocessors, "compute_capability", 10 * info.major + info.minor);
-}
-
-/* ---- launches ---- */
-
-typedef struct launching {
-    tkpy_state *state;
-    tk_array inputs[MOST_ARRAYS];
-    tk_bind binds[MOST_ARRAYS];
-    tk_launch_output outputs[TK_LAUNCH_OUTPUTS];
-    size_t n_inputs, n_binds, n_outputs;
-} launching;
-
-static bool too_many(const char *what, Py_ssize_t most) {
-    PyErr_Format(PyExc_ValueError, "a launch has at most %zd %s", most, what);
-    return false;
-}
-
-static bool read_inputs(launching *l, PyObject *list) {
-    Py_ssize_t count = PyList_Size(list);
-    if (count > MOST_ARRAYS) return too_many("inputs", MOST_ARRAYS);
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *array = PyList_GetItem(list, i);
-        if (!tkpy_is_array(array))
-            return PyErr_Format(PyExc_TypeError, "input %zd of a launch is no array", i), false;
-        l->inputs[l->n_inputs++] = tkpy_handle(array);
-    }
-    return true;
-}
-
-/* ("input", index), ("output", index), ("integer", value), ("float", value) */
-static bool read_bind(PyObject *row, tk_bind *out) {
-    const char *kind;
-    PyObject *value;
-    if (!PyArg_ParseTuple(row, "sO", &kind, &value)) return false;
-    if (!strcmp(kind, "float")) {
-        *out = tk_bind_float(PyFloat_AsDouble(value));
-        return !PyErr_Occurred();
-    }
-    long long number = PyLong_AsLongLong(value);
-    if (PyErr_Occurred()) return false;
-    if (!strcmp(kind, "input"))
-        *out = tk_bind_input((size_t)number);
-    else if (!strcmp(kind, "output"))
-        *out = tk_bind_output((size_t)number);
-    else
-        *out = tk_bind_integer(number);
-    return true;
-}
-
-static bool read_binds(launching *l, PyObject *list) {
-    Py_ssize_t count = PyList_Size(list);
-    if (count > MOST_ARRAYS) return too_many("parameters", MOST_ARRAYS);
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (!read_bind(PyList_GetItem(list, i), &l->binds[l->n_binds++])) return false;
-    return true;
-}
-
-/* (dtype, shape, in_place) */
-static bool read_outputs(launching *l, PyObject *list) {
-    Py_ssize_t count = PyList_Size(list);
-    if (count > TK_LAUNCH_OUTPUTS) return too_many("outputs", TK_LAUNCH_OUTPUTS);
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *dtype, *shape;
-        Py_ssize_t in_place;
-        tk_launch_output *out = &l->outputs[l->n_outputs++];
-        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "OOn", &dtype, &shape, &in_place) ||
-            !tkpy_dtype_of(l->state, dtype, "dtype", &out->dtype) ||
-            !tkpy_axes_of(shape, "shape", &out->shape))
-            return false;
-        out->in_place = (size_t)in_place;
-    }
-    return true;
-}
-
-/* launch(kernel, inputs, binds, outputs, site) -> list of arrays */
-static PyObject *launch(PyObject *module, PyObject *args) {
-    PyObject *kernel, *inputs, *binds, *outputs, *result = NULL;
-    const char *site;
-    launching l = {.state = tkpy_module_state(module)};
-    if (!tkpy_context() ||
-        !PyArg_ParseTuple(args, "O!O!O!O!s", l.state->kernel, &kernel, &PyList_Type, &inputs,
-                          &PyList_Type, &binds, &PyList_Type, &outputs, &site) ||
-        !read_inputs(&l, inputs) || !read_binds(&l, binds) || !read_outputs(&l, outputs))
-        return NULL;
-    tk_launch_spec spec = {.size = sizeof spec,
-                           .kernel = tkpy_kernel_of(kernel),
-                           .n_binds = l.n_binds,
-                           .binds = l.binds,
-                           .n_outputs = l.n_outputs,
-                           .outputs = l.outputs,
-                           .site = site};
-    tk_arrays arrays = {0};
-    tk_scope scope = tk_scope_open(tkpy_context());
-    tk_status status = tk_launch(tkpy_context(), &spec, l.inputs, l.n_inputs, &arrays);
-    if (status == TK_OK)
-        result = tkpy_box_list(l.state, &arrays, false);
-    else
-        tkpy_raise(l.state, status);
-    tk_scope_close(scope);
-    return result;
 }
 
 /* ---- the library ---- */
@@ -292,7 +190,16 @@ PyMethodDef tkpy_device_functions[] = {
     {"replace", replace_array, METH_VARARGS, "replace(box, array): it holds that array's value."},
     {"gpus", count_gpus, METH_NOARGS, "gpus(): how many there are, and why there is none."},
     {"gpu_info", gpu_info, METH_VARARGS, "gpu_info(index): what a GPU is."},
-    {"launch", launch, METH_VARARGS, "launch(kernel, inputs, binds, outputs, site)."},
+    {"launch", (PyCFunction)(void (*)(void))tkpy_launch, METH_FASTCALL,
+     "launch(kernel, /, *arguments)\n--\n\n"
+     "Launches a kernel on the device of its arrays: one argument a parameter, an array, a number "
+     "or an `output`.\n\nGives the outputs, one alone or a tuple. Lazy; it has no derivative by "
+     "itself: see `kernel_op`."},
+    {"output", (PyCFunction)(void (*)(void))tkpy_output, METH_VARARGS | METH_KEYWORDS,
+     "output(shape=None, dtype=None, *, in_place=None)\n--\n\n"
+     "An array that a launch writes, at the place of its parameter.\n\n`in_place=x`: it begins as "
+     "x, whose memory the kernel works on where nobody else needs it, else on a copy. x never "
+     "changes."},
     {"library", library, METH_VARARGS, "library(name, operands, number, schedule)."},
     {"schedule", schedule_of, METH_VARARGS, "schedule(name, operands): the default as text."},
     {NULL, NULL, 0, NULL}};

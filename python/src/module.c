@@ -17,6 +17,7 @@ static bool add_types(tkpy_state *state, PyObject *module) {
            add_type(module, &tkpy_compiled_spec, &state->compiled) &&
            add_type(module, &tkpy_kernel_spec, &state->kernel) &&
            add_type(module, &tkpy_kernel_builder_spec, &state->kernel_builder) &&
+           add_type(module, &tkpy_output_spec, &state->output) &&
            add_type(module, &tkpy_dtype_spec, &state->dtype) && tkpy_add_dtypes(state, module);
 }
 
@@ -136,6 +137,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->compiled);
     Py_VISIT(state->kernel);
     Py_VISIT(state->kernel_builder);
+    Py_VISIT(state->output);
     Py_VISIT(state->dtype);
     for (int i = 0; i < TK_DTYPE_COUNT; i++) Py_VISIT(state->dtypes[i]);
     Py_VISIT(state->axis_error);
@@ -153,6 +155,7 @@ static int clear(PyObject *module) {
     Py_CLEAR(state->compiled);
     Py_CLEAR(state->kernel);
     Py_CLEAR(state->kernel_builder);
+    Py_CLEAR(state->output);
     Py_CLEAR(state->dtype);
     for (int i = 0; i < TK_DTYPE_COUNT; i++) Py_CLEAR(state->dtypes[i]);
     Py_CLEAR(state->axis_error);

@@ -20,7 +20,7 @@
 #include "tiki/transforms.h"
 
 typedef struct tkpy_state {
-    PyTypeObject *array, *iterator, *at, *dtype, *compiled, *kernel, *kernel_builder;
+    PyTypeObject *array, *iterator, *at, *dtype, *compiled, *kernel, *kernel_builder, *output;
     PyObject *dtypes[TK_DTYPE_COUNT];
     PyObject *axis_error, *dtype_error, *file_error;
     int print_digits;       /* of floats after the point; -1: as few as tell them apart */
@@ -153,6 +153,12 @@ extern PyMethodDef tkpy_transform_functions[], tkpy_kept_functions[], tkpy_io_fu
     tkpy_optimizer_functions[], tkpy_export_functions[], tkpy_gguf_functions[],
     tkpy_train_functions[];
 extern PyType_Spec tkpy_compiled_spec;
+
+/* ---- launches (launch.c) ---- */
+
+extern PyType_Spec tkpy_output_spec;
+PyObject *tkpy_output(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *tkpy_launch(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* ---- generated from surface.def ---- */
 

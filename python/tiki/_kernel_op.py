@@ -15,73 +15,14 @@ A rule that is not declared refuses by its name. `hidden` results at the end are
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from tiki import _core
 
 
-class Output:
-    """What a launch writes: see `output`."""
-
-    __slots__ = ("shape", "dtype", "source")
-
-    def __init__(self, shape: tuple[int, ...], dtype: Any, source: Any) -> None:
-        self.shape, self.dtype, self.source = shape, dtype, source
-
-
-def output(shape: Any = None, dtype: Any = None, *, in_place: Any = None) -> Output:
-    """An array that a launch writes, at the place of its parameter.
-
-    `in_place=x`: it begins as x, whose memory the kernel works on where nobody else needs it, else on a copy. x never
-    changes."""
-    if in_place is not None:
-        if shape is not None or dtype is not None:
-            raise ValueError("an output in place of an array has that array's shape and dtype")
-        return Output(tuple(in_place.shape), in_place.dtype, in_place)
-    if shape is None or dtype is None:
-        raise ValueError("an output needs a shape and a dtype, or in_place=")
-    return Output((shape,) if isinstance(shape, int) else tuple(shape), dtype, None)
-
-
-def _place(depth: int) -> str:
-    frame = sys._getframe(depth)
-    return f"{frame.f_code.co_filename.rsplit('/', 1)[-1]}:{frame.f_lineno}"
-
-
-class _Binding:
-    """The arguments of a launch as inputs, bindings and outputs."""
-
-    def __init__(self) -> None:
-        self.inputs: list[Any] = []
-        self.binds: list[tuple[str, Any]] = []
-        self.outputs: list[tuple[Any, tuple[int, ...], int]] = []
-
-    def input(self, array: Any) -> int:
-        self.inputs.append(array)
-        return len(self.inputs) - 1
-
-    def add(self, argument: Any) -> None:
-        if isinstance(argument, Output):
-            donor = 0 if argument.source is None else 1 + self.input(argument.source)
-            self.outputs.append((argument.dtype, argument.shape, donor))
-            self.binds.append(("output", len(self.outputs) - 1))
-        elif isinstance(argument, bool) or not isinstance(argument, (int, float)):
-            self.binds.append(("input", self.input(argument)))
-        else:
-            self.binds.append(("float" if isinstance(argument, float) else "integer", argument))
-
-
-def launch(kernel: Any, *arguments: Any) -> Any:
-    """Launches a kernel on the device of its arrays: one argument a parameter, an array, a number or an `output`.
-
-    Gives the outputs, one alone or a tuple. Lazy; it has no derivative by itself: see `kernel_op`."""
-    bound = _Binding()
-    for argument in arguments:
-        bound.add(argument)
-    made = _core._device["launch"](kernel, bound.inputs, bound.binds, bound.outputs, _place(2))
-    return made[0] if len(made) == 1 else tuple(made)
+launch: Callable[..., Any] = _core._device["launch"]
+output: Callable[..., Any] = _core._device["output"]
 
 
 class kernel_op:
