@@ -136,7 +136,7 @@ static const sample samples[] = {
      "i32(0)\ntma_store %cube, %tile, i32(0), i32(0), i32(0), i32(0), i32(0)\ntma_reduce.add %map, "
      "%tile, "
      "i32(0), i32(0)\nbulk_commit\nbulk_wait"},
-    {"sm_90", "grid_wait\nbarrier\ngrid_launch"},
+    {"sm_80", "grid_wait\nbarrier\ngrid_launch"},
     {"sm_90", "%a = special.cluster_size : i32"},
     {"sm_90", "%a = load.acquire.cluster %w : i32"},
     {"sm_90", "%f = pointer_cast %tile : ptr<f32, cluster>\nstore %f, f32(1)"},
