@@ -17,10 +17,10 @@ set(test_environment
 # ThreadSanitizer needs a memory map without the widest address randomisation of newer kernels, and
 # runs only where threads meet: it is ten times slower and would find nothing in pure functions.
 set(test_launcher)
-set(test_timeout 120)
+set(test_timeout 900) # far over what any needs on a busy machine: it ends what hangs
 set(test_areas ".*")
 if(TIKI_SANITIZE)
-  set(test_timeout 600)
+  set(test_timeout 1800)
 endif()
 if(TIKI_SANITIZE MATCHES "thread")
   set(test_areas "/(runtime|array)/|/test_[^/]*(pool|thread)[^/]*$")

@@ -19,7 +19,7 @@ mkdir -p "$new"
 set -- "$new"
 [ -d "$kept" ] && set -- "$@" "$kept"
 [ -f "$words" ] && set -- "$@" "-dict=$words"
-if "$program" "$@" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
+if "$program" "$@" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 -print_final_stats=1 \
     -artifact_prefix="$build/crashes/$name-" >"$log" 2>&1; then
     runs=$(sed -n "s/^stat::number_of_executed_units: *//p" "$log")
     echo "fuzz $name: passed, $runs inputs in $seconds s"

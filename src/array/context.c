@@ -81,10 +81,24 @@ static void release_thread(tk_thread *record) {
     tk_free(record);
 }
 
+static tk_stream *unfinished_stream(const tk_context *context) {
+    for (size_t i = 0; i < context->streams.count; i++)
+        if (tk_stream_pending(context->streams.items[i]) > 0) return context->streams.items[i];
+    return NULL;
+}
+
+/* Before any stream is closed: one that waits for another looks at it. The errors of what runs are
+ * nobody's any more. */
+static void drain_streams(tk_context *context) {
+    tk_stream *stream;
+    while ((stream = unfinished_stream(context))) (void)tk_stream_wait(stream, NULL);
+}
+
 void tk_context_release(tk_context *context) {
     if (!context) return;
     if (context->fork_epoch != tk_fork_epoch())
         return; /* its locks may be held for ever: left as it is */
+    drain_streams(context);
     for (size_t i = 0; i < context->streams.count; i++) tk_stream_close(context->streams.items[i]);
     tk_vec_deinit(&context->streams);
     tk_graph_lock(&context->graph);

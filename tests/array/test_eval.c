@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "support/arrays.h"
+#include "support/patience.h"
 #include "support/sanitizer.h"
 #include "tiki/transforms.h"
 
@@ -225,7 +226,7 @@ static void a_forked_child_is_told_and_may_start_anew(void **state) {
     assert_ok(tk_eval(x));
     pid_t child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(SUPPORT_HANG_SECONDS);
         tk_array y = tk_add(x, x);
         if (tk_eval(x) != TK_CONTEXT_ERROR || tk_eval(y) != TK_INVALID_ARGUMENT) _exit(1);
         tk_context *fresh = NULL;

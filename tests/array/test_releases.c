@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "support/arrays.h"
+#include "support/patience.h"
 #include "tiki/transforms.h"
 
 #define ELEMENTS 16384
@@ -32,7 +33,7 @@ static tk_array wrap(owner *o) {
 
 static int open_owner(void **state) {
     owner *o = calloc(1, sizeof *o);
-    alarm(60);
+    alarm(SUPPORT_HANG_SECONDS);
     if (!o || tk_context_create(NULL, &o->ctx) != TK_OK) return -1;
     o->memory = calloc(ELEMENTS, sizeof(float));
     *state = o;

@@ -2,6 +2,7 @@
  * while others evaluate; interruptions with evaluations queued behind; threads that come and go. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "array/context.h"
 #include "support/arrays.h"
+#include "support/patience.h"
 #include "support/sanitizer.h"
 #include "tiki/io.h"
 #include "tiki/transforms.h"
@@ -133,7 +135,7 @@ static void *keep_busy(void *arg) {
 
 /* What a child does: told by the old context, at work with its own. */
 static int live_as_child(tk_context *old, tk_array common) {
-    alarm(20);
+    alarm(SUPPORT_HANG_SECONDS);
     if (tk_eval(common) != TK_CONTEXT_ERROR) return 1;
     tk_array sum = tk_add(common, common);
     if (tk_array_status(sum) == TK_OK || tk_synchronize(old) != TK_CONTEXT_ERROR) return 2;
@@ -246,6 +248,55 @@ static void interrupted_arrays_stay_usable(void **state) {
     tk_context_release(ctx);
 }
 
+/* ---- the end ---- */
+
+typedef struct ending {
+    atomic_bool first_may_end, first_ended, second_may_end;
+} ending;
+
+static tk_status first_task(void *arg) {
+    ending *e = arg;
+    while (!atomic_load(&e->first_may_end)) sched_yield();
+    atomic_store(&e->first_ended, true);
+    return TK_OK;
+}
+
+static tk_status second_task(void *arg) {
+    ending *e = arg;
+    while (!atomic_load(&e->second_may_end)) sched_yield();
+    return TK_OK;
+}
+
+/* Lets the first stream end well before the second. */
+static void *open_gates(void *arg) {
+    ending *e = arg;
+    struct timespec pause = {0, 20000000};
+    atomic_store(&e->first_may_end, true);
+    while (!atomic_load(&e->first_ended)) sched_yield();
+    nanosleep(&pause, NULL);
+    atomic_store(&e->second_may_end, true);
+    return NULL;
+}
+
+/* The second stream has yet to wait for the first when the context is released: the first must
+ * still be there then, which a sanitizer would tell. */
+static void streams_that_wait_outlive_nothing(void **state) {
+    (void)state;
+    tk_context *ctx = make_context();
+    tk_stream_id id;
+    ending e = {false, false, false};
+    pthread_t opener;
+    assert_ok(tk_stream_new(ctx, &id));
+    tk_stream *first = ctx->streams.items[0], *second = ctx->streams.items[1];
+    assert_ok(tk_stream_submit(first, first_task, &e));
+    assert_ok(tk_stream_submit(second, second_task, &e));
+    assert_ok(tk_stream_wait_event(second, tk_stream_record(first)));
+    assert_int_equal(pthread_create(&opener, NULL, open_gates, &e), 0);
+    tk_context_release(ctx);
+    assert_true(atomic_load(&e.second_may_end));
+    pthread_join(opener, NULL);
+}
+
 /* ---- threads that come and go ---- */
 
 static void *use_once(void *arg) {
@@ -285,6 +336,7 @@ int main(void) {
         cmocka_unit_test(threads_do_everything_on_one_context),
         cmocka_unit_test(forks_at_any_moment),
         cmocka_unit_test(interrupted_arrays_stay_usable),
+        cmocka_unit_test(streams_that_wait_outlive_nothing),
         cmocka_unit_test(ended_threads_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 
 #include "base/fork.h"
 #include "base/pool.h"
+#include "support/patience.h"
 #include "support/sanitizer.h"
 
 #define MAX_ITEMS 5000
@@ -224,7 +225,7 @@ static void test_threads_sleep_and_wake(void **state) {
 
 /* Ends the child, without the parent's exit handlers, by 0 if all items were seen. */
 static void run_child(void) {
-    alarm(20);
+    alarm(SUPPORT_HANG_SECONDS);
     if (!support_children_start_threads && tk_pool_set_threads(1) != TK_OK) _exit(2);
     _Atomic int64_t items = 0;
     for (int i = 0; i < 20; i++) tk_parallel_for(1000, 1, inner_body, (void *)&items);

@@ -83,11 +83,10 @@ static int64_t latest_step(const char *out) {
 }
 
 static void wait_for_step(const char *out, pid_t child, int64_t step) {
-    for (int i = 0; i < 60000 && latest_step(out) < step; i++) {
-        assert_int_equal(kill(child, 0), 0);
+    while (latest_step(out) < step) {
+        assert_int_equal(waitpid(child, NULL, WNOHANG), 0); /* it has not ended */
         sleep_milliseconds(1);
     }
-    assert_true(latest_step(out) >= step);
 }
 
 static void test_two_halves(void **state) {

@@ -279,12 +279,13 @@ static void deep_graphs_need_no_stack(void **state) {
     }
 }
 
+/* Of this process, so that what else the machine does counts little. */
 static double seconds_of_chain(int length) {
     const chain c = {length, scan_link};
     struct timespec start, end;
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
     assert_true(derivative_of_chain(&c, 0.5, true) == 1);
-    clock_gettime(CLOCK_MONOTONIC, &end);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     return (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
 }
 

@@ -175,11 +175,15 @@ def test_weak_references():
     assert reference() is None
 
 
+def seconds_of_import(module):
+    """The least of a few, of processor time, so that a busy machine counts little."""
+    code = f"import time; t=time.process_time(); import {module}; print(time.process_time()-t)"
+    return min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(5))
+
+
 def test_import_is_quick_and_exit_is_clean():
-    # processor time, so that a busy machine does not count
-    code = "import time; t=time.process_time(); import tiki; print(time.process_time()-t)"
-    times = [float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3)]
-    assert min(times) < 0.1, times
+    # a tenth of a second, or as much more as this machine is slower at a module of Python's own
+    assert seconds_of_import("tiki") < max(0.1, 2.5 * seconds_of_import("asyncio"))
     code = "import tiki as tk; x=[tk.random.normal((300,300)) for _ in range(4)]; tk.async_eval(*x)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 

@@ -10,6 +10,7 @@ import time
 import mlx.core as mx
 import numpy as np
 import pytest
+from patience import PATIENCE
 
 import tiki as tk
 
@@ -93,15 +94,21 @@ def test_waiting_lets_other_threads_run():
             counts[0] += 1
             time.sleep(0.001)
 
+    def counted_meanwhile():
+        a = tk.random.normal((900, 900))
+        for _ in range(6):
+            a = a @ a * 0.01
+        before = counts[0]
+        tk.eval(a)
+        return counts[0] - before
+
     thread = threading.Thread(target=count)
     thread.start()
-    a = tk.random.normal((900, 900))
-    for _ in range(6):
-        a = a @ a * 0.01
-    tk.eval(a)
-    done.set()
-    thread.join()
-    assert counts[0] > 3
+    try:  # a busy machine may not let it run each time
+        assert any(counted_meanwhile() > 3 for _ in range(500))
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_interrupt():
@@ -111,8 +118,8 @@ import signal
 import tiki as tk
 signal.signal(signal.SIGINT, signal.default_int_handler)
 a = tk.ones((1200, 1200))
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     for _ in range(3000):
         a = (a @ a) * 1e-4
     tk.eval(a)
@@ -126,7 +133,7 @@ except KeyboardInterrupt:
     time.sleep(0.7)
     os.kill(process.pid, signal.SIGINT)
     try:
-        assert process.communicate(timeout=60)[0].strip() == "interrupted"
+        assert process.communicate(timeout=PATIENCE)[0].strip() == "interrupted"
     finally:
         process.kill()
 

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from patience import PATIENCE
 
 import tiki as tk
 from tiki import nn
@@ -91,7 +92,7 @@ def in_threads(work, count=6):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert not errors, errors
     return results
 
@@ -143,7 +144,7 @@ ENDINGS = {
 @pytest.mark.parametrize("name", ENDINGS)
 def test_programs_end_cleanly(name):
     done = subprocess.run(
-        [sys.executable, "-c", "import tiki as tk; " + ENDINGS[name]], capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", "import tiki as tk; " + ENDINGS[name]], capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0 and done.stderr == "", done.stderr
 
@@ -159,7 +160,7 @@ def test_interrupt_ends_a_program():
         assert program.stdout.readline() == "ready\n"
         time.sleep(0.5)
         program.send_signal(signal.SIGINT)
-        _, errors = program.communicate(timeout=60)
+        _, errors = program.communicate(timeout=PATIENCE)
     finally:
         program.kill()
     assert program.returncode in (-signal.SIGINT, 1, 130)
@@ -179,5 +180,5 @@ def test_forked_children_get_an_error_not_a_hang():
         "    os._exit(9)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout == "7\n", (done.stdout, done.stderr)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from patience import PATIENCE
 
 import tiki
 import tiki._core
@@ -58,7 +59,7 @@ tk.compile(lambda x: x, shapeles=True)
 def run(*command, folder):
     environment = {**os.environ, "PYTHONPATH": PACKAGES, "MYPYPATH": PACKAGES, "MYPY_CACHE_DIR": os.path.join(folder, "cache")}
     return subprocess.run(
-        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=550
+        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE
     )
 
 

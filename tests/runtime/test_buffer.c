@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "runtime/buffer.h"
 #include "runtime/host_memory.h"
+#include "support/patience.h"
 #include "support/sanitizer.h"
 
 static tk_device *open_cpu(size_t memory_limit, size_t cache_limit) {
@@ -407,7 +408,7 @@ static void test_fork_while_others_allocate(void **state) {
         assert_int_equal(tk_buffer_wrap(device, &i, 4, note_release, &released, &foreign), TK_OK);
         pid_t child = fork();
         if (child == 0) {
-            alarm(20);
+            alarm(SUPPORT_HANG_SECONDS);
             tk_buffer_release(own);
             tk_buffer_release(foreign);
             bool good = released == i + 1;

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "runtime/buffer.h"
 #include "runtime/trace.h"
+#include "support/patience.h"
 
 /* ---- the schema -------------------------------------------------------------------------------
  */
@@ -268,7 +269,7 @@ static void test_child_is_not_recorded(void **state) {
     tk_trace_counter("parent", 1);
     pid_t child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(SUPPORT_HANG_SECONDS);
         bool good = !tk_trace_on() && tk_trace_stop() == TK_INVALID_ARGUMENT;
         good = good && tk_trace_start(NULL) == TK_OK;
         tk_trace_counter("child", 1);
