@@ -145,7 +145,9 @@ static tk_buffer *find_cached(const tk_device *device, tk_queue *queue, size_t c
     return search_cache(&device->memory, &want);
 }
 
+/* From here on others read its label, under the lock. */
 static void hold(tk_memory *memory, tk_buffer *buffer) {
+    buffer->label = NULL;
     buffer->previous = NULL;
     buffer->next = memory->held;
     if (memory->held) memory->held->previous = buffer;
@@ -359,7 +361,6 @@ tk_status tk_buffer_new_on(tk_device *device, tk_queue *queue, size_t bytes,
     atomic_store_explicit(&buffer->references, 1, memory_order_relaxed);
     buffer->bytes = bytes;
     buffer->written = (tk_event){0};
-    buffer->label = NULL;
     buffer->home = queue;
     buffer->n_marks = 0;
     if (device->driver->host_memory) SHOW(buffer->data, bytes);
