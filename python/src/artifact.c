@@ -34,27 +34,26 @@ static PyObject *artifact_object(tkpy_state *state, const tk_artifact *artifact)
         Py_XDECREF(report);
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:y#,s:s,s:s,s:s,s:N,s:N}", "text", tk_artifact_text(artifact),
+    return Py_BuildValue("{s:s,s:y#,s:s,s:s,s:s,s:s,s:N,s:N}", "text", tk_artifact_text(artifact),
                          "binary", binary, (Py_ssize_t)bytes, "log", tk_artifact_log(artifact),
-                         "arch", tk_artifact_arch(artifact), "identity",
-                         tk_artifact_identity(artifact), "report", report, "contract", contract);
+                         "assembler", tk_artifact_assembler(artifact), "arch",
+                         tk_artifact_arch(artifact), "identity", tk_artifact_identity(artifact),
+                         "report", report, "contract", contract);
 }
 
 PyObject *tkpy_kernel_build(PyObject *self, PyObject *args) {
     tkpy_state *state = tkpy_state_of(self);
-    const char *target, *arch = NULL;
+    const char *target;
     int binary = 0, lines = 0;
+    tk_build how = {0};
     tk_artifact *artifact = NULL;
-    if (!PyArg_ParseTuple(args, "s|zpp", &target, &arch, &binary, &lines)) return NULL;
-    bool cute = !PyOS_stricmp(target, "cute");
-    if (!cute && PyOS_stricmp(target, "ptx"))
-        return PyErr_Format(PyExc_ValueError, "target is \"%s\", expected \"ptx\" or \"cute\"",
-                            target);
-    tk_build how = {
-        .arch = arch, .emit = binary ? TK_EMIT_BINARY : TK_EMIT_TEXT, .lines = lines != 0};
+    if (!PyArg_ParseTuple(args, "s|zpp", &target, &how.arch, &binary, &lines)) return NULL;
+    how.emit = binary ? TK_EMIT_BINARY : TK_EMIT_TEXT;
+    how.lines = lines != 0;
+    tk_status status = tk_target_find(target, &how.target);
+    if (status != TK_OK) return tkpy_raise(state, status);
     PyThreadState *saved = PyEval_SaveThread();
-    tk_status status = cute ? tk_kernel_build_cute(tkpy_kernel_of(self), &how, &artifact)
-                            : tk_kernel_build_ptx(tkpy_kernel_of(self), &how, &artifact);
+    status = tk_kernel_build(tkpy_kernel_of(self), &how, &artifact);
     PyEval_RestoreThread(saved);
     if (status != TK_OK) return tkpy_raise(state, status);
     PyObject *result = artifact_object(state, artifact);

@@ -2,7 +2,8 @@
  * dictionaries.
  *
  * Pointers are objects with a writable buffer of one piece, or a read-only one behind a parameter
- * that the kernel only reads. The interpreter lock is away while the kernel runs. */
+ * that the kernel only reads; in a pair with the number of bytes before the place pointed to. The
+ * interpreter lock is away while the kernel runs. */
 #include "kernel.h"
 #include "tiki/emulator.h"
 
@@ -32,10 +33,15 @@ static bool open_run(run *r, Py_ssize_t count) {
 }
 
 static bool take_buffer(run *r, Py_ssize_t i, PyObject *object, bool writes) {
+    Py_ssize_t offset = 0;
+    if (PyTuple_Check(object) && !PyArg_ParseTuple(object, "On", &object, &offset)) return false;
     if (PyObject_GetBuffer(object, &r->views[i], writes ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0)
         return false;
     r->buffers[i].data = r->views[i].buf;
     r->buffers[i].bytes = (size_t)r->views[i].len;
+    if (offset < 0 || offset > r->views[i].len)
+        return PyErr_Format(PyExc_ValueError, "byte %zd of %zd", offset, r->views[i].len), false;
+    r->buffers[i].offset = (size_t)offset;
     return true;
 }
 

@@ -40,7 +40,7 @@ static int space_of(const char *word) {
 
 tk_kernel *tkpy_kernel_of(PyObject *object) { return ((kernel_object *)object)->kernel; }
 
-static PyObject *wrap(tkpy_state *state, tk_kernel *kernel) {
+PyObject *tkpy_kernel_wrap(tkpy_state *state, tk_kernel *kernel) {
     kernel_object *self = PyObject_New(kernel_object, state->kernel);
     if (!self) {
         tk_kernel_release(kernel);
@@ -661,7 +661,7 @@ static PyObject *build_finish(PyObject *self, PyObject *unused) {
     (void)unused;
     tk_status status = tk_kernel_builder_finish(builder_of(self), &kernel);
     if (status != TK_OK) return tkpy_raise(tkpy_state_of(self), status);
-    return wrap(tkpy_state_of(self), kernel);
+    return tkpy_kernel_wrap(tkpy_state_of(self), kernel);
 }
 
 /* ---- builders: life ---- */
@@ -741,7 +741,7 @@ static PyObject *parse_kernel(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "s|z", &text, &source)) return NULL;
     tk_status status = tk_kernel_parse(text, source, &kernel);
     if (status != TK_OK) return tkpy_raise(tkpy_module_state(module), status);
-    return wrap(tkpy_module_state(module), kernel);
+    return tkpy_kernel_wrap(tkpy_module_state(module), kernel);
 }
 
 static PyObject *operand_names(tk_kopcode code) {

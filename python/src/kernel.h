@@ -8,6 +8,9 @@
 /* The kernel behind an object of the type tiki._core.Kernel; borrowed. */
 tk_kernel *tkpy_kernel_of(PyObject *object);
 
+/* A new object around a kernel, whose reference it takes. */
+PyObject *tkpy_kernel_wrap(tkpy_state *state, tk_kernel *kernel);
+
 /* The bits of a tuple of integers; false with an exception. */
 bool tkpy_kernel_arguments(PyObject *tuple, tk_kargument *out_arguments);
 
@@ -18,6 +21,6 @@ PyObject *tkpy_kernel_emulate(PyObject *self, PyObject *args);
 PyObject *tkpy_kernel_build(PyObject *self, PyObject *args);
 
 extern PyType_Spec tkpy_kernel_spec, tkpy_kernel_builder_spec;
-extern PyMethodDef tkpy_kernel_functions[], tkpy_device_functions[];
+extern PyMethodDef tkpy_kernel_functions[], tkpy_device_functions[], tkpy_plan_functions[];
 
 #endif

@@ -114,6 +114,7 @@ static bool add_functions(PyObject *module) {
            add_namespace(module, "_fft", tkpy_fft_functions) &&
            add_table(module, "_kernel", tkpy_kernel_functions) &&
            add_table(module, "_device", tkpy_device_functions) &&
+           add_table(module, "_library", tkpy_plan_functions) &&
            add_namespace(module, "_linalg", tkpy_linalg_functions) &&
            add_namespace(module, "_nn", tkpy_nn_functions);
 }
