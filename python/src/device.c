@@ -195,6 +195,8 @@ PyMethodDef tkpy_device_functions[] = {
      "Launches a kernel on the device of its arrays: one argument a parameter, an array, a number "
      "or an `output`.\n\nGives the outputs, one alone or a tuple. Lazy; it has no derivative by "
      "itself: see `kernel_op`."},
+    {"launch_at", (PyCFunction)(void (*)(void))tkpy_launch_at, METH_FASTCALL,
+     "launch_at(place, kernel, /, *arguments): a launch that is written elsewhere."},
     {"output", (PyCFunction)(void (*)(void))tkpy_output, METH_VARARGS | METH_KEYWORDS,
      "output(shape=None, dtype=None, *, in_place=None)\n--\n\n"
      "An array that a launch writes, at the place of its parameter.\n\n`in_place=x`: it begins as "

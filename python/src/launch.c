@@ -192,7 +192,8 @@ static PyObject *box_outputs(tkpy_state *state, tk_arrays *arrays) {
     return box;
 }
 
-PyObject *tkpy_launch(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *launch_at(PyObject *module, const char *site, PyObject *const *args,
+                           Py_ssize_t count) {
     launching l;
     l.state = tkpy_module_state(module);
     l.n_inputs = l.n_outputs = 0;
@@ -210,7 +211,7 @@ PyObject *tkpy_launch(PyObject *module, PyObject *const *args, Py_ssize_t count)
                            .binds = l.binds,
                            .n_outputs = l.n_outputs,
                            .outputs = l.outputs,
-                           .site = place_of_call()};
+                           .site = site};
     tk_arrays arrays = {0};
     tk_scope scope = tk_scope_open(tkpy_context());
     tk_status status = tk_launch(tkpy_context(), &spec, l.inputs, l.n_inputs, &arrays);
@@ -218,4 +219,14 @@ PyObject *tkpy_launch(PyObject *module, PyObject *const *args, Py_ssize_t count)
         status == TK_OK ? box_outputs(l.state, &arrays) : tkpy_raise(l.state, status);
     tk_scope_close(scope);
     return result;
+}
+
+PyObject *tkpy_launch(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    return launch_at(module, place_of_call(), args, count);
+}
+
+PyObject *tkpy_launch_at(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    const char *site = count ? PyUnicode_AsUTF8AndSize(args[0], NULL) : NULL;
+    if (site) return launch_at(module, site, args + 1, count - 1);
+    return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "launch_at needs a place");
 }

@@ -160,6 +160,9 @@ extern PyType_Spec tkpy_output_spec;
 PyObject *tkpy_output(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *tkpy_launch(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
+/* The same behind a text that says where the launch is written. */
+PyObject *tkpy_launch_at(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
 /* ---- generated from surface.def ---- */
 
 extern PyMethodDef tkpy_core_functions[], tkpy_random_functions[], tkpy_fast_functions[],

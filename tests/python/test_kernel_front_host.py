@@ -226,7 +226,7 @@ def test_what_a_plan_shows():
     artifact = kernel.build(arch="sm_80")
     assert ".target sm_80" in artifact.text and artifact.binary is None and len(artifact.identity) == 64
     assert artifact.report["registers"] == -1 and '"grid"' in artifact.contract
-    with pytest.raises(KeyError, match='metal'):
+    with pytest.raises(KeyError, match="metal"):
         kernel.build(target="metal")
     reports = [plan.emulate(*numpy.ones((3, 128), "f4"), seed=seed) for seed in range(20)]
     assert all(len(one) == 1 and not one[0].findings and one[0].read_bytes == 1024 for one in reports)

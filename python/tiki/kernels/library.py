@@ -40,7 +40,7 @@ class Plan:
         memory = [None if array is None else _memory(array) for array in arrays]
         reports = []
         for kernel, arguments in self.launches:
-            values = {"tensor": memory, "scratch": scratch}
+            values: dict[str, list[Any]] = {"tensor": memory, "scratch": list(scratch)}
             given = tuple(values[kind][value] if kind in values else value for kind, value in arguments)
             reports.append(types.SimpleNamespace(**kernel.emulate(given, seed, resident)))
         return reports
@@ -66,7 +66,7 @@ def plan(name: str, *arrays: Any, numbers: tuple[float, ...] = (), schedule: _Sc
     from tiki.kernels.cute.lib._numeric import as_dtype
     from tiki.kernels.cute.lib._specs import row_major
 
-    tensors = []
+    tensors: list[Any] = []
     for array in arrays:
         if array is None:
             tensors.append(None)

@@ -319,52 +319,54 @@ class Compiled:
 class _Step:
     """A launch as what to bind: done once, since replaying should do little."""
 
-    __slots__ = ("launch", "raw", "inputs", "binds", "outputs", "open", "site")
+    __slots__ = ("launch", "raw", "site", "values", "reads", "writes", "open")
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.raw = launch.kernel.raw
         self.site = launch.site
-        self.inputs: list[int] = []  # slots
-        self.binds: list[tuple[str, Any]] = []
-        self.outputs: list[tuple[int, int]] = []  # slot, and where it stands among the inputs
-        self.open: list[tuple[int, str, int]] = []  # numbers of the call: place among the binds, word, slot
+        self.values: list[Any] = []  # one a parameter; what follows replaces some
+        self.reads: list[tuple[int, int]] = []  # place and slot
+        self.writes: list[tuple[int, int]] = []
+        self.open: list[tuple[int, int]] = []  # numbers of the call
         for binding, value in zip(launch.kernel.bindings, launch.values):
-            self.bind(binding, value)
+            if binding.part != "map":  # which is made from what it shows
+                self.bind(binding, value)
 
     def bind(self, binding: Any, value: Any) -> None:
-        if binding.part == "map":  # made from what it shows
-            return
+        place = len(self.values)
+        self.values.append(None)
         if isinstance(value, HostTensor):
-            self.inputs.append(value.slot)
-            place = len(self.inputs) - 1
-            if binding.param.access & 2:
-                if any(slot == value.slot for slot, _ in self.outputs):
-                    raise fail(f"one array is bound to two parameters that kernel {self.raw.name} writes")
-                self.outputs.append((value.slot, place))
-                self.binds.append(("output", len(self.outputs) - 1))
-            else:
-                self.binds.append(("input", place))
-            return
-        word = "float" if binding.param.dtype.is_float else "integer"
-        if isinstance(value, HostNumber):
-            self.open.append((len(self.binds), word, value.slot))
-            value = 0
-        self.binds.append((word, float(value) if word == "float" else int(value)))
+            written = binding.param.access & 2
+            if written and any(slot == value.slot for _, slot in self.writes):
+                raise fail(f"one array is bound to two parameters that kernel {self.raw.name} writes")
+            (self.writes if written else self.reads).append((place, value.slot))
+        elif isinstance(value, HostNumber):
+            self.open.append((place, value.slot))
+        else:
+            self.values[place] = float(value) if binding.param.dtype.is_float else int(value)
 
     def run(self, arrays: list[Any], numbers: dict[int, Any]) -> None:
-        binds = list(self.binds)
-        for place, word, slot in self.open:
-            binds[place] = (word, numbers[slot])
-        inputs = [arrays[slot] for slot in self.inputs]
-        outputs = []
-        for slot, place in self.outputs:
-            array = inputs[place]
+        values = list(self.values)
+        for place, slot in self.open:
+            values[place] = numbers[slot]
+        for place, slot in self.reads:
+            values[place] = arrays[slot]
+            if isinstance(arrays[slot], _Fresh):
+                raise RuntimeError(
+                    f"kernel launched at {self.site}: an array of cute.empty is read before a kernel wrote it"
+                )
+        for place, slot in self.writes:
+            array = arrays[slot]
             fresh = isinstance(array, _Fresh)
-            outputs.append((array.dtype, tuple(array.shape), 0 if fresh else place + 1))
-        made = _core._device["launch"](self.raw, *_without_fresh(inputs, binds, outputs, self.site))
-        for (slot, _), array in zip(self.outputs, made):
+            values[place] = _OUTPUT(array.shape, array.dtype) if fresh else _OUTPUT(in_place=array)
+        made = _LAUNCH(self.site, self.raw, *values)
+        for (_, slot), array in zip(self.writes, made if isinstance(made, tuple) else (made,)):
             arrays[slot] = array
+
+
+_LAUNCH: Any = _core._device["launch_at"]
+_OUTPUT: Any = _core._device["output"]
 
 
 class _Fresh:
@@ -375,26 +377,6 @@ class _Fresh:
     def __init__(self, shape: Any, dtype: Any) -> None:
         self.shape = shape
         self.dtype = dtype
-
-
-def _without_fresh(
-    inputs: list[Any], binds: list[Any], outputs: list[Any], site: str
-) -> tuple[list[Any], list[Any], list[Any], str]:
-    """Arrays without values are no inputs: places move down."""
-    if not any(isinstance(array, _Fresh) for array in inputs):
-        return inputs, binds, outputs, site
-    places: dict[int, int] = {}
-    kept: list[Any] = []
-    for place, array in enumerate(inputs):
-        if not isinstance(array, _Fresh):
-            places[place] = len(kept)
-            kept.append(array)
-    for kind, place in binds:
-        if kind == "input" and place not in places:
-            raise RuntimeError(f"kernel launched at {site}: an array of cute.empty is read before a kernel wrote it")
-    binds = [(kind, places[place] if kind == "input" else place) for kind, place in binds]
-    outputs = [(dtype, shape, places[donor - 1] + 1 if donor else 0) for dtype, shape, donor in outputs]
-    return kept, binds, outputs, site
 
 
 # ---- a call ----
