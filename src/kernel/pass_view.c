@@ -5,8 +5,12 @@
  * swizzle if there is one. Offsets into shared memory are i32, others i64. A part of a register
  * tensor is the tensor with a static offset, which goes into the index of what uses it.
  *
- * Refused by name: views that loops or branches carry or select, inner layouts that are no swizzle,
- * register tensors that are cut by what is not known while compiling. */
+ * A view that a loop carries, a branch gives or a condition selects becomes its parts: pointer,
+ * offset and the values of its dynamic leaves. What is static is in the type, so it is the same on
+ * every way.
+ *
+ * Refused by name: inner layouts that are no swizzle, register tensors that are cut by what is not
+ * known while compiling. */
 #include <string.h>
 
 #include "base/error.h"
@@ -104,7 +108,7 @@ static tk_status view_of(lowerer *w, val value, lowered **out) {
     *out = value->id < w->count ? w->views[value->id] : NULL;
     if (*out) return TK_OK;
     if (value->type.kind != TK_KT_REGISTERS)
-        return tk_fail(TK_UNSUPPORTED, "a view that is carried or selected is not lowered");
+        return tk_fail(TK_UNSUPPORTED, "a view of this origin is not lowered");
     lowered *v = tk_arena_alloc(&w->kernel->arena, sizeof *v);
     if (!v) return no_memory();
     tk_ksym_bind(&tk_ktype_layout(w->kernel, value->type)->outer, NULL, &v->sym);
@@ -310,13 +314,162 @@ static tk_status use_parts(lowerer *w, tk_kop *op) {
     return TK_OK;
 }
 
+/* ---- views that are carried or selected ---- */
+
+/* A list of values in which views become their parts; `types` alone is filled for new values. */
+typedef struct parts {
+    val *values;
+    tk_ktype *types;
+    uint32_t count;
+} parts;
+
+static bool is_view(tk_ktype type) { return type.kind == TK_KT_VIEW || type.kind == TK_KT_LAYOUT; }
+
+static uint32_t parts_of(const tk_kernel *kernel, tk_ktype type) {
+    if (!is_view(type)) return 1;
+    return (type.kind == TK_KT_VIEW) + 1 +
+           (uint32_t)dynamic_leaves(&tk_ktype_layout(kernel, type)->outer);
+}
+
+static bool has_views(uint32_t count, val const *values) {
+    for (uint32_t i = 0; i < count; i++)
+        if (values[i] && is_view(values[i]->type)) return true;
+    return false;
+}
+
+static tk_status start_parts(lowerer *w, uint32_t count, val const *values, parts *out) {
+    uint32_t room = 1;
+    for (uint32_t i = 0; i < count; i++)
+        room += values[i] ? parts_of(w->kernel, values[i]->type) : 1;
+    *out = (parts){.values = tk_arena_alloc(&w->kernel->arena, room * sizeof *out->values),
+                   .types = tk_arena_alloc(&w->kernel->arena, room * sizeof *out->types)};
+    return out->values && out->types ? TK_OK : no_memory();
+}
+
+static void add_type(parts *list, tk_ktype type) { list->types[list->count++] = type; }
+
+static void add_types(const tk_kernel *kernel, tk_ktype type, parts *list) {
+    tk_ktype index = tk_ktype_scalar(index_of(type));
+    if (!is_view(type)) {
+        add_type(list, type);
+        return;
+    }
+    if (type.kind == TK_KT_VIEW)
+        add_type(list, tk_ktype_pointer((tk_kscalar)type.scalar, (tk_kspace)type.space));
+    uint32_t leaves = parts_of(kernel, type) - (type.kind == TK_KT_VIEW);
+    for (uint32_t i = 0; i < leaves; i++) add_type(list, index);
+}
+
+static void add_value(parts *list, val value) { list->values[list->count++] = value; }
+
+static void add_leaves(tk_kput *put, const lowered *v, parts *list) {
+    for (int i = 0; i < v->sym.layout.leaf_count; i++)
+        if (v->sym.shape[i]) add_value(list, tk_ksym_as(put, v->index, v->sym.shape[i]));
+    for (int i = 0; i < v->sym.layout.leaf_count; i++)
+        if (v->sym.stride[i]) add_value(list, tk_ksym_as(put, v->index, v->sym.stride[i]));
+}
+
+static tk_status take_apart(lowerer *w, tk_kput *put, uint32_t count, val const *values,
+                            parts *out) {
+    TK_TRY(start_parts(w, count, values, out));
+    for (uint32_t i = 0; i < count; i++) {
+        lowered *v;
+        if (!values[i] || !is_view(values[i]->type)) {
+            add_value(out, values[i]);
+            continue;
+        }
+        TK_TRY(view_of(w, values[i], &v));
+        if (v->base) add_value(out, v->base);
+        add_value(out, v->offset ? v->offset : tk_kput_integer(put, v->index, 0));
+        add_leaves(put, v, out);
+    }
+    return *put->status;
+}
+
+/* The view whose parts begin at `from`, as what the value stands for. */
+static tk_status put_together(lowerer *w, val old, val const *from) {
+    lowered *v = tk_arena_alloc(&w->kernel->arena, sizeof *v);
+    const tk_composed *layout = tk_ktype_layout(w->kernel, old->type);
+    if (!v) return no_memory();
+    v->swizzled = layout->inner == TK_INNER_SWIZZLE;
+    v->swizzle = layout->swizzle;
+    v->index = index_of(old->type);
+    if (old->type.kind == TK_KT_VIEW) v->base = *from++;
+    v->offset = *from++;
+    tk_ksym_bind(&layout->outer, from, &v->sym);
+    w->views[old->id] = v;
+    return TK_OK;
+}
+
+/* What stood for the old values now stands for new ones. */
+static tk_status exchange_all(lowerer *w, uint32_t count, val const *old, val const *fresh) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_view(old[i]->type))
+            TK_TRY(put_together(w, old[i], fresh));
+        else
+            TK_TRY(tk_kexchange_set(&w->exchange, old[i], *fresh));
+        if (!is_view(old[i]->type)) (*fresh)->name = old[i]->name;
+        fresh += parts_of(w->kernel, old[i]->type);
+    }
+    return TK_OK;
+}
+
+static tk_status open_operands(lowerer *w, tk_kop *op) {
+    tk_status status = TK_OK;
+    tk_kput put = tk_kput_before(w->kernel, op, &status);
+    parts list;
+    if (!has_views(op->n_operands, op->operands)) return TK_OK;
+    TK_TRY(take_apart(w, &put, op->n_operands, op->operands, &list));
+    op->operands = list.values;
+    op->n_operands = list.count;
+    return TK_OK;
+}
+
+static tk_status open_arguments(lowerer *w, tk_kblock *block) {
+    parts list;
+    uint32_t count = block->n_args;
+    val *old = block->args;
+    if (!has_views(count, old)) return TK_OK;
+    TK_TRY(start_parts(w, count, old, &list));
+    for (uint32_t i = 0; i < count; i++) add_types(w->kernel, old[i]->type, &list);
+    block->args = list.values;
+    block->n_args = list.count;
+    for (uint32_t i = 0; i < list.count; i++) {
+        TK_TRY(tk_kernel_value(w->kernel, TK_KV_ARGUMENT, list.types[i], &block->args[i]));
+        block->args[i]->block = block;
+        block->args[i]->index = i;
+    }
+    return exchange_all(w, count, old, block->args);
+}
+
+static tk_status open_results(lowerer *w, tk_kop *op) {
+    parts list;
+    uint32_t count = op->n_results;
+    val *old = op->results;
+    if (!has_views(count, old)) return TK_OK;
+    TK_TRY(start_parts(w, count, old, &list));
+    for (uint32_t i = 0; i < count; i++) add_types(w->kernel, old[i]->type, &list);
+    TK_TRY(tk_kop_add_results(w->kernel, op, list.count, list.types));
+    return exchange_all(w, count, old, op->results);
+}
+
+/* select of views: of each part. */
+static tk_status lower_select(lowerer *w, tk_kput *put, tk_kop *op) {
+    parts a, b;
+    TK_TRY(take_apart(w, put, 1, op->operands + 1, &a));
+    TK_TRY(take_apart(w, put, 1, op->operands + 2, &b));
+    for (uint32_t i = 0; i < a.count; i++)
+        if (a.values[i] != b.values[i])
+            a.values[i] = tk_kput_3(put, TK_KOP_select, op->operands[0], a.values[i], b.values[i]);
+    TK_TRY(*put->status);
+    return put_together(w, op->results[0], a.values);
+}
+
 /* ---- the pass ---- */
 
 static tk_status lower_op(lowerer *w, tk_kop *op) {
     tk_status status = TK_OK;
     tk_kput put = tk_kput_before(w->kernel, op, &status);
-    for (uint32_t i = 0; i < op->n_operands; i++)
-        op->operands[i] = tk_kexchange_get(&w->exchange, op->operands[i]);
     switch (op->code) {
     case TK_KOP_layout:
     case TK_KOP_view:
@@ -336,6 +489,17 @@ static tk_status lower_op(lowerer *w, tk_kop *op) {
     case TK_KOP_extent:
         TK_TRY(lower_extent(w, &put, op));
         break;
+    case TK_KOP_select:
+        if (!is_view(op->results[0]->type)) return use_parts(w, op);
+        TK_TRY(lower_select(w, &put, op));
+        break;
+    case TK_KOP_yield:
+    case TK_KOP_condition:
+        return open_operands(w, op);
+    case TK_KOP_for:
+    case TK_KOP_while:
+    case TK_KOP_if:
+        return open_results(w, op);
     default:
         return use_parts(w, op);
     }
@@ -344,11 +508,25 @@ static tk_status lower_op(lowerer *w, tk_kop *op) {
     return TK_OK;
 }
 
+static tk_status lower_block(lowerer *w, tk_kblock *block);
+
+static tk_status lower_regions(lowerer *w, tk_kop *op) {
+    if (!op->n_regions) return TK_OK;
+    TK_TRY(open_operands(w, op));
+    for (int i = 0; i < op->n_regions; i++) {
+        TK_TRY(open_arguments(w, op->regions[i]));
+        TK_TRY(lower_block(w, op->regions[i]));
+    }
+    return TK_OK;
+}
+
 static tk_status lower_block(lowerer *w, tk_kblock *block) {
     for (tk_kop *op = block->first, *next; op; op = next) {
         next = op->next;
-        for (int i = 0; i < op->n_regions; i++) TK_TRY(lower_block(w, op->regions[i]));
-        tk_status status = lower_op(w, op);
+        for (uint32_t i = 0; i < op->n_operands; i++)
+            op->operands[i] = tk_kexchange_get(&w->exchange, op->operands[i]);
+        tk_status status = lower_regions(w, op);
+        if (status == TK_OK) status = lower_op(w, op);
         if (status != TK_OK) return tk_kop_fail_at(w->kernel, op, status);
     }
     return TK_OK;
