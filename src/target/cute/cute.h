@@ -12,6 +12,7 @@
 #ifndef TARGET_CUTE_CUTE_H
 #define TARGET_CUTE_CUTE_H
 
+#include "base/vec.h"
 #include "kernel/ir.h"
 #include "kernel/shared.h"
 
@@ -31,6 +32,13 @@ typedef struct tk_cute_view {
     const char *type;   /* and its type */
 } tk_cute_view;
 
+/* What wgmma makes of a register tensor. */
+typedef enum tk_cute_flight {
+    TK_CUTE_GROUNDED,      /* nothing */
+    TK_CUTE_FLIES,         /* one register for each element */
+    TK_CUTE_FLIES_AS_WORDS /* kept as words of 32 bits for its life */
+} tk_cute_flight;
+
 /* Where a line of the text comes from. */
 typedef struct tk_cute_place {
     tk_kloc loc;
@@ -45,9 +53,11 @@ typedef struct tk_cute {
     int depth;                    /* of regions */
     uint32_t temps;
     tk_arena arena;
-    const char **names;  /* by value id */
-    tk_cute_view *views; /* by value id */
-    int64_t *shared_at;  /* by value id */
+    const char **names;               /* by value id */
+    tk_cute_view *views;              /* by value id */
+    int64_t *shared_at;               /* by value id */
+    tk_cute_flight *flights;          /* by value id, of register tensors */
+    TK_VEC(const tk_kvalue *) flying; /* declared so far in the blocks that are open */
     tk_kshared_map shared;
     const tk_kop *op; /* being written, NULL outside of the body */
     tk_status status; /* the first error */
@@ -132,11 +142,46 @@ const char *tk_cute_element(tk_cute *x, const tk_kvalue *value, int index);
 const char *tk_cute_take(tk_cute *x, const tk_kvalue *tensor, int64_t place);
 void tk_cute_store(tk_cute *x, const tk_kvalue *tensor, int64_t place, const char *value);
 
+/* Registers of a tensor as they are kept: elements, or words of 32 bits. */
+int64_t tk_cute_registers(const tk_cute *x, const tk_kvalue *tensor);
+const char *tk_cute_register_type(const tk_cute *x, const tk_kvalue *tensor);
+const char *tk_cute_take_register(tk_cute *x, const tk_kvalue *tensor, int64_t index);
+void tk_cute_store_register(tk_cute *x, const tk_kvalue *tensor, int64_t index, const char *value);
+
+/* How many elements are a word, and the word of 32 bits from an element on, which begins one. */
+int tk_cute_each(const tk_kvalue *tensor);
+const char *tk_cute_take_word(tk_cute *x, const tk_kvalue *tensor, int64_t place);
+void tk_cute_store_word(tk_cute *x, const tk_kvalue *tensor, int64_t place, const char *word);
+
 /* The result's name where it is one element, which may then be made under it; else NULL. */
 const char *tk_cute_own_name(tk_cute *x, const tk_kop *op);
 
 /* Elements as the value of an operation's result: from_elements for a vector. */
 void tk_cute_gather(tk_cute *x, const tk_kop *op, const char *const *elements);
+
+/* ---- instructions as text ---- */
+
+/* A value in a register, by the type that it has there. */
+typedef struct tk_cute_value {
+    const char *name, *type;
+} tk_cute_value;
+
+/* An operand as one: pointers of shared memory are i32, others i64, halves and bytes i16, truth
+ * values i32. */
+tk_cute_value tk_cute_in_register(tk_cute *x, const tk_kvalue *value);
+
+/* "r", "l", "f" and so on: what an instruction's text calls a register of this type. */
+const char *tk_cute_letter(const char *type);
+
+/* An instruction with an effect: $0, $1 and so on are its operands. */
+void tk_cute_insn(tk_cute *x, const char *text, int count, const tk_cute_value *operands);
+
+/* One with a result of a type, which is $0; the operands follow. `name` may be NULL. */
+const char *tk_cute_insn_of(tk_cute *x, const char *name, const char *type, const char *text,
+                            int count, const tk_cute_value *operands);
+
+/* Marks the tensors that products of warpgroups use, before anything is written. */
+tk_status tk_cute_find_flights(tk_cute *x);
 
 /* ---- the whole ---- */
 

@@ -285,9 +285,11 @@ static void put_op(tk_cute *x, const tk_kop *op) {
 }
 
 void tk_cute_block(tk_cute *x, const tk_kblock *block) {
+    size_t flying = x->flying.count;
     x->depth++;
     for (const tk_kop *op = block->first; op && x->status == TK_OK; op = op->next) put_op(x, op);
     x->depth--;
+    x->flying.count = flying;
 }
 
 /* ---- the entry ---- */
@@ -402,8 +404,10 @@ static tk_status print_kernel(tk_cute *x, tk_strbuf *out, tk_cute_places *places
     x->names = tk_arena_alloc(&x->arena, count * sizeof *x->names);
     x->views = tk_arena_alloc(&x->arena, count * sizeof *x->views);
     x->shared_at = tk_arena_alloc(&x->arena, count * sizeof *x->shared_at);
-    if (!x->names || !x->views || !x->shared_at)
+    x->flights = tk_arena_alloc(&x->arena, count * sizeof *x->flights);
+    if (!x->names || !x->views || !x->shared_at || !x->flights)
         return tk_fail(TK_OUT_OF_MEMORY, "no memory for CuTe text");
+    TK_TRY(tk_cute_find_flights(x));
     TK_TRY(tk_kshared_place(x->kernel, x->shared_at, &x->shared));
     put_head(x, out);
     size_t before = lines_of(out);
@@ -428,6 +432,7 @@ tk_status tk_cute_print(const tk_kernel *kernel, bool lines, tk_strbuf *out,
     tk_status status = print_kernel(&x, out, places);
     tk_strbuf_deinit(&x.body);
     tk_vec_deinit(&x.places);
+    tk_vec_deinit(&x.flying);
     tk_arena_deinit(&x.arena);
     return status;
 }

@@ -1,10 +1,8 @@
 /* ldmatrix, stmatrix and mma.sync on register tensors.
  *
  * Fragments are taken out of the tensor as words of 32 bits and put back; the compiler, which keeps
- * the tensor in registers, has nothing to move. wgmma is refused: the dialect's wait carries no
- * values, so uses of an accumulator may move above it. */
+ * the tensor in registers, has nothing to move. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "kernel/check.h"
 #include "target/cute/cute.h"
@@ -19,35 +17,6 @@ static const char *take(tk_cute *x, const tk_kvalue *tensor, int64_t index, int 
     for (int i = 0; i < count; i++)
         list = tk_cute_text(x, "%s%s%s", list, i ? ", " : "", tk_cute_take(x, tensor, index + i));
     return tk_cute_let(x, "vector.from_elements %s : vector<%dx%s>", list, count, scalar);
-}
-
-static int each_of(const tk_kvalue *tensor) {
-    return 4 / tk_kscalar_bytes((tk_kscalar)tensor->type.scalar);
-}
-
-/* A word of 32 bits from place `index` on. */
-static const char *take_word(tk_cute *x, const tk_kvalue *tensor, int64_t index) {
-    int each = each_of(tensor);
-    const char *scalar = tk_cute_scalar((tk_kscalar)tensor->type.scalar);
-    const char *vector = take(x, tensor, index, each);
-    const char *word = strcmp(scalar, "i32")
-                           ? tk_cute_let(x, "vector.bitcast %s : vector<%dx%s> to vector<1xi32>",
-                                         vector, each, scalar)
-                           : vector;
-    return tk_cute_let(x, "vector.extract %s[0] : i32 from vector<1xi32>", word);
-}
-
-static void put_word(tk_cute *x, const tk_kvalue *tensor, int64_t index, const char *word) {
-    int each = each_of(tensor);
-    const char *scalar = tk_cute_scalar((tk_kscalar)tensor->type.scalar);
-    const char *vector = tk_cute_let(x, "vector.broadcast %s : i32 to vector<1xi32>", word);
-    if (strcmp(scalar, "i32"))
-        vector = tk_cute_let(x, "vector.bitcast %s : vector<1xi32> to vector<%dx%s>", vector, each,
-                             scalar);
-    for (int i = 0; i < each; i++)
-        tk_cute_store(x, tensor, index + i,
-                      tk_cute_let(x, "vector.extract %s[%d] : %s from vector<%dx%s>", vector, i,
-                                  scalar, each, scalar));
 }
 
 static const char *repeated(tk_cute *x, const char *text, int64_t count) {
@@ -72,10 +41,10 @@ void tk_cute_put_load_matrix(tk_cute *x, const tk_kop *op) {
         tk_cute_operand(x, op, 1), count, layout_of(op), tk_cute_type(x, op->operands[1]->type),
         type);
     for (int64_t i = 0; i < count; i++)
-        put_word(x, tensor, index + i * each_of(tensor),
-                 count == 1
-                     ? all
-                     : tk_cute_let(x, "llvm.extractvalue %s[%" PRId64 "] : %s", all, i, type));
+        tk_cute_store_word(
+            x, tensor, index + i * tk_cute_each(tensor),
+            count == 1 ? all
+                       : tk_cute_let(x, "llvm.extractvalue %s[%" PRId64 "] : %s", all, i, type));
 }
 
 void tk_cute_put_store_matrix(tk_cute *x, const tk_kop *op) {
@@ -83,7 +52,8 @@ void tk_cute_put_store_matrix(tk_cute *x, const tk_kop *op) {
     const tk_kvalue *tensor = op->operands[1];
     const char *list = "";
     for (int64_t i = 0; i < count; i++)
-        list = tk_cute_text(x, "%s, %s", list, take_word(x, tensor, index + i * each_of(tensor)));
+        list = tk_cute_text(x, "%s, %s", list,
+                            tk_cute_take_word(x, tensor, index + i * tk_cute_each(tensor)));
     tk_cute_line(x, "nvvm.stmatrix %s%s {layout = #nvvm.mma_layout<%s>} : %s, %s",
                  tk_cute_operand(x, op, 0), list, layout_of(op),
                  tk_cute_type(x, op->operands[0]->type), repeated(x, "i32", count));
@@ -93,12 +63,13 @@ void tk_cute_put_store_matrix(tk_cute *x, const tk_kop *op) {
 
 /* Operands of f16 are vectors of two, the others words. */
 static const char *fragment(tk_cute *x, const tk_kvalue *tensor, int64_t index, int64_t elements) {
-    int each = each_of(tensor);
+    int each = tk_cute_each(tensor);
     bool half = tensor->type.scalar == TK_K_F16;
     const char *list = "";
     for (int64_t i = 0; i < elements; i += each)
         list = tk_cute_text(x, "%s%s%s", list, i ? ", " : "",
-                            half ? take(x, tensor, index + i, 2) : take_word(x, tensor, index + i));
+                            half ? take(x, tensor, index + i, 2)
+                                 : tk_cute_take_word(x, tensor, index + i));
     return list;
 }
 

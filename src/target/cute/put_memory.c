@@ -1,8 +1,6 @@
-/* Pointers, shared and register storage, loads and stores.
+/* Pointers, shared memory, loads and stores.
  *
- * Shared memory is one external array, cut by the same map as in PTX and in the emulator. A
- * register tensor is a memref in registers with its elements in a row: operations name places, and
- * its thread-value layout says nothing more about them. */
+ * Shared memory is one external array, cut by the same map as in PTX and in the emulator. */
 #include <inttypes.h>
 
 #include "kernel/check.h"
@@ -54,52 +52,6 @@ void tk_cute_put_peer(tk_cute *x, const tk_kop *op) {
     tk_cute_line(x, "%s = nvvm.mapa %s, %s : %s -> !llvm.ptr<7>", tk_cute_result(x, op),
                  tk_cute_operand(x, op, 0), tk_cute_operand(x, op, 1),
                  tk_cute_type(x, op->operands[0]->type));
-}
-
-/* ---- register tensors ---- */
-
-static const char *registers_type(tk_cute *x, tk_ktype type) {
-    return tk_cute_text(x, "!cute.memref<%s, rmem, align<16>, \"(%" PRId64 "):(1)\">",
-                        tk_cute_scalar((tk_kscalar)type.scalar), tk_kregs_size(x->kernel, type));
-}
-
-void tk_cute_put_registers(tk_cute *x, const tk_kop *op) {
-    tk_ktype type = op->results[0]->type;
-    const char *layout = tk_cute_let(x, "cute.static : !cute.layout<\"(%" PRId64 "):(1)\">",
-                                     tk_kregs_size(x->kernel, type));
-    tk_cute_line(x, "%s = cute.memref.alloca(%s) : %s", tk_cute_result(x, op), layout,
-                 registers_type(x, type));
-}
-
-static const char *coordinate(tk_cute *x, int64_t place) {
-    return tk_cute_let(x, "cute.static : !cute.coord<\"%" PRId64 "\">", place);
-}
-
-const char *tk_cute_take(tk_cute *x, const tk_kvalue *tensor, int64_t place) {
-    return tk_cute_let(x, "cute.memref.load(%s, %s) : (%s, !cute.coord<\"%" PRId64 "\">) -> %s",
-                       tk_cute_name(x, tensor), coordinate(x, place),
-                       registers_type(x, tensor->type), place,
-                       tk_cute_scalar((tk_kscalar)tensor->type.scalar));
-}
-
-void tk_cute_store(tk_cute *x, const tk_kvalue *tensor, int64_t place, const char *value) {
-    tk_cute_line(x, "cute.memref.store(%s, %s, %s) : (%s, !cute.coord<\"%" PRId64 "\">, %s) -> ()",
-                 tk_cute_name(x, tensor), coordinate(x, place), value,
-                 registers_type(x, tensor->type), place,
-                 tk_cute_scalar((tk_kscalar)tensor->type.scalar));
-}
-
-void tk_cute_put_get(tk_cute *x, const tk_kop *op) {
-    const char *elements[16];
-    for (int i = 0; i < op->results[0]->type.lanes; i++)
-        elements[i] = tk_cute_take(x, op->operands[0], tk_kop_attr(op, TK_KA_index) + i);
-    tk_cute_gather(x, op, elements);
-}
-
-void tk_cute_put_set(tk_cute *x, const tk_kop *op) {
-    for (int i = 0; i < op->operands[1]->type.lanes; i++)
-        tk_cute_store(x, op->operands[0], tk_kop_attr(op, TK_KA_index) + i,
-                      tk_cute_element(x, op->operands[1], i));
 }
 
 /* ---- loads and stores ---- */

@@ -1,0 +1,61 @@
+/* Instructions as text, for what no dialect has: operands as the registers that PTX gives them. */
+#include <string.h>
+
+#include "target/cute/cute.h"
+
+const char *tk_cute_letter(const char *type) {
+    static const char *const letters[][2] = {
+        {"i16", "h"}, {"i32", "r"}, {"i64", "l"}, {"f32", "f"}, {"f64", "d"}};
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+        if (!strcmp(type, letters[i][0])) return letters[i][1];
+    return "l";
+}
+
+static tk_cute_value pointer_in_register(tk_cute *x, const tk_kvalue *value) {
+    bool shared = value->type.space == TK_KS_SHARED || value->type.space == TK_KS_CLUSTER;
+    const char *type = shared ? "i32" : "i64";
+    return (tk_cute_value){tk_cute_let(x, "llvm.ptrtoint %s : %s to %s", tk_cute_name(x, value),
+                                       tk_cute_type(x, value->type), type),
+                           type};
+}
+
+tk_cute_value tk_cute_in_register(tk_cute *x, const tk_kvalue *value) {
+    const char *name = tk_cute_name(x, value), *type = tk_cute_type(x, value->type);
+    if (value->type.kind == TK_KT_POINTER) return pointer_in_register(x, value);
+    if (!strcmp(type, "i1"))
+        return (tk_cute_value){tk_cute_let(x, "arith.extui %s : i1 to i32", name), "i32"};
+    if (!strcmp(type, "i8"))
+        return (tk_cute_value){tk_cute_let(x, "arith.extui %s : i8 to i16", name), "i16"};
+    if (!strcmp(type, "f16") || !strcmp(type, "bf16"))
+        return (tk_cute_value){tk_cute_let(x, "arith.bitcast %s : %s to i16", name, type), "i16"};
+    return (tk_cute_value){name, type};
+}
+
+static const char *insn_text(tk_cute *x, const char *result, const char *text, int count,
+                             const tk_cute_value *operands) {
+    tk_strbuf letters = {0}, names = {0}, types = {0};
+    if (*result) tk_strbuf_printf(&letters, "=%s,", tk_cute_letter(result));
+    for (int i = 0; i < count; i++) {
+        tk_strbuf_printf(&letters, "%s,", tk_cute_letter(operands[i].type));
+        tk_strbuf_printf(&names, "%s%s", i ? ", " : "", operands[i].name);
+        tk_strbuf_printf(&types, "%s%s", i ? ", " : "", operands[i].type);
+    }
+    const char *line =
+        tk_cute_text(x, "llvm.inline_asm has_side_effects \"%s\", \"%s~{memory}\" %s : (%s) -> %s",
+                     text, letters.text ? letters.text : "", names.text ? names.text : "",
+                     types.text ? types.text : "", *result ? result : "()");
+    x->body.failed |= letters.failed || names.failed || types.failed;
+    tk_strbuf_deinit(&letters);
+    tk_strbuf_deinit(&names);
+    tk_strbuf_deinit(&types);
+    return line;
+}
+
+void tk_cute_insn(tk_cute *x, const char *text, int count, const tk_cute_value *operands) {
+    tk_cute_line(x, "%s", insn_text(x, "", text, count, operands));
+}
+
+const char *tk_cute_insn_of(tk_cute *x, const char *name, const char *type, const char *text,
+                            int count, const tk_cute_value *operands) {
+    return tk_cute_let_as(x, name, "%s", insn_text(x, type, text, count, operands));
+}
