@@ -1,58 +1,78 @@
-/* Asynchronous copies, mbarriers, clusters, atomics: the operations that order memory.
+/* Asynchronous copies: cp.async, bulk copies, TMA, tensor maps.
  *
- * Predicated ones stand inside of scf.if. What the dialects have only for the default scope or
- * without a cache policy is refused with another. */
+ * Predicated ones stand inside of scf.if. A multicast is written in the generic form, because the
+ * pretty one has no place for its type. What the dialects lack is an instruction as text: cp.async
+ * with a policy or a prefetch, copies to and signals of other blocks, updates of runs of bytes and
+ * of tensor maps. */
 #include <inttypes.h>
+#include <string.h>
 
-#include "target/cute/cute.h"
+#include "target/cute/put.h"
+#include "target/ptx/put.h"
 
-/* Opens `scf.if` for the condition at `index`, if there is one; close gives it back. */
-static bool open_if(tk_cute *x, const tk_kop *op, int index) {
+bool tk_cute_open_if(tk_cute *x, const tk_kop *op, int index) {
     if (!op->operands[index]) return false;
     tk_cute_line(x, "scf.if %s {", tk_cute_operand(x, op, index));
     x->depth++;
     return true;
 }
 
-static void close_if(tk_cute *x, bool opened) {
+void tk_cute_close_if(tk_cute *x, bool opened) {
     if (!opened) return;
     x->depth--;
     tk_cute_line(x, "}");
 }
 
-static const char *pointer_type(tk_cute *x, const tk_kop *op, int index) {
-    return tk_cute_type(x, op->operands[index]->type);
+static void put_op_insn(tk_cute *x, const tk_kop *op, const char *text, int count,
+                        const int *operands) {
+    tk_cute_value values[8];
+    for (int i = 0; i < count; i++) values[i] = tk_cute_in_register(x, op->operands[operands[i]]);
+    tk_cute_insn(x, text, count, values);
 }
 
-static bool is_far(const tk_kop *op, int index) {
-    return op->operands[index]->type.space == TK_KS_CLUSTER;
-}
+static bool has(const tk_kop *op, int index) { return op->operands[index] != NULL; }
 
-/* Whether an operand is there that the form has no place for. */
-static bool refuse_operand(tk_cute *x, const tk_kop *op, int index, const char *what) {
-    if (!op->operands[index]) return false;
-    tk_cute_fail(x, op, "with %s", what);
-    return true;
+/* " l2_cache_hint = %policy" or "". */
+static const char *hint_of(tk_cute *x, const tk_kop *op, int index) {
+    if (!has(op, index)) return "";
+    return tk_cute_text(x, " l2_cache_hint = %s", tk_cute_operand(x, op, index));
 }
 
 /* ---- cp.async ---- */
 
+static void put_cp_async_text(tk_cute *x, const tk_kop *op) {
+    enum { TARGET, SOURCE, SIZE, CONDITION, POLICY, CG = 1 };
+    static const char *const fetches[] = {"", ".L2::64B", ".L2::128B", ".L2::256B"};
+    int operands[4] = {TARGET, SOURCE}, count = 2;
+    const char *size = "", *policy = "";
+    if (has(op, SIZE)) operands[count] = SIZE, size = tk_cute_text(x, ", $%d", count++);
+    if (has(op, POLICY)) operands[count] = POLICY, policy = tk_cute_text(x, ", $%d", count++);
+    put_op_insn(x, op,
+                tk_cute_text(x, "cp.async.%s.shared.global%s%s [$0], [$1], %" PRId64 "%s%s;",
+                             tk_kop_attr(op, TK_KA_cache) == CG ? "cg" : "ca",
+                             tk_ptx_hint(op, POLICY), fetches[tk_kop_attr(op, TK_KA_prefetch)],
+                             tk_kop_attr(op, TK_KA_bytes), size, policy),
+                count, operands);
+}
+
 void tk_cute_put_cp_async(tk_cute *x, const tk_kop *op) {
     enum { TARGET, SOURCE, SIZE, CONDITION, POLICY, CG = 1 };
     int64_t cache = tk_kop_attr(op, TK_KA_cache);
-    if (refuse_operand(x, op, POLICY, "a policy")) return;
-    if (cache > CG || tk_kop_attr(op, TK_KA_prefetch) || is_far(op, TARGET)) {
-        tk_cute_fail(x, op, "with another cache than ca and cg, a prefetch, or another block");
+    if (cache > CG || tk_cute_is_far(op, TARGET)) {
+        tk_cute_fail(x, op, "with another cache than ca and cg, or another block's memory");
         return;
     }
-    const char *size =
-        op->operands[SIZE] ? tk_cute_text(x, ", %s", tk_cute_operand(x, op, SIZE)) : "";
-    bool opened = open_if(x, op, CONDITION);
-    tk_cute_line(x, "nvvm.cp.async.shared.global %s, %s, %" PRId64 ", cache = %s%s : %s, %s%s",
-                 tk_cute_operand(x, op, TARGET), tk_cute_operand(x, op, SOURCE),
-                 tk_kop_attr(op, TK_KA_bytes), cache == CG ? "cg" : "ca", size,
-                 pointer_type(x, op, TARGET), pointer_type(x, op, SOURCE), *size ? ", i32" : "");
-    close_if(x, opened);
+    const char *size = has(op, SIZE) ? tk_cute_text(x, ", %s", tk_cute_operand(x, op, SIZE)) : "";
+    bool opened = tk_cute_open_if(x, op, CONDITION);
+    if (has(op, POLICY) || tk_kop_attr(op, TK_KA_prefetch))
+        put_cp_async_text(x, op);
+    else
+        tk_cute_line(x, "nvvm.cp.async.shared.global %s, %s, %" PRId64 ", cache = %s%s : %s, %s%s",
+                     tk_cute_operand(x, op, TARGET), tk_cute_operand(x, op, SOURCE),
+                     tk_kop_attr(op, TK_KA_bytes), cache == CG ? "cg" : "ca", size,
+                     tk_cute_pointer_type(x, op, TARGET), tk_cute_pointer_type(x, op, SOURCE),
+                     *size ? ", i32" : "");
+    tk_cute_close_if(x, opened);
 }
 
 void tk_cute_put_cp_async_group(tk_cute *x, const tk_kop *op) {
@@ -64,10 +84,11 @@ void tk_cute_put_cp_async_group(tk_cute *x, const tk_kop *op) {
 
 void tk_cute_put_cp_async_arrive(tk_cute *x, const tk_kop *op) {
     tk_cute_line(x, "nvvm.cp.async.mbarrier.arrive %s%s : %s", tk_cute_operand(x, op, 0),
-                 tk_kop_attr(op, TK_KA_arriving) ? " {noinc = true}" : "", pointer_type(x, op, 0));
+                 tk_kop_attr(op, TK_KA_arriving) ? " {noinc = true}" : "",
+                 tk_cute_pointer_type(x, op, 0));
 }
 
-/* ---- bulk copies and TMA ---- */
+/* ---- bulk copies ---- */
 
 void tk_cute_put_bulk_group(tk_cute *x, const tk_kop *op) {
     if (op->code == TK_KOP_bulk_commit)
@@ -79,37 +100,113 @@ void tk_cute_put_bulk_group(tk_cute *x, const tk_kop *op) {
 
 /* The destination as memory of the cluster, which the dialect asks for. */
 static const char *as_cluster(tk_cute *x, const tk_kop *op, int index) {
-    if (is_far(op, index)) return tk_cute_operand(x, op, index);
+    if (tk_cute_is_far(op, index)) return tk_cute_operand(x, op, index);
     return tk_cute_let(x, "llvm.addrspacecast %s : !llvm.ptr<3> to !llvm.ptr<7>",
                        tk_cute_operand(x, op, index));
 }
 
+/* The set of blocks has 16 bits. */
+static const char *blocks_of(tk_cute *x, const tk_kop *op, int index) {
+    return tk_cute_let(x, "arith.trunci %s : i32 to i16", tk_cute_operand(x, op, index));
+}
+
+/* ", %policy" and ", i64" behind the other operands. */
+static const char *more_if(tk_cute *x, const tk_kop *op, int index, const char **out_type) {
+    *out_type = has(op, index) ? ", i64" : "";
+    return has(op, index) ? tk_cute_text(x, ", %s", tk_cute_operand(x, op, index)) : "";
+}
+
+/* To another block, whose barrier is told. */
+static void put_far_load(tk_cute *x, const tk_kop *op) {
+    enum { TARGET, SOURCE, BYTES, BARRIER, MULTICAST, POLICY };
+    static const int operands[] = {TARGET, SOURCE, BYTES, BARRIER, POLICY};
+    if (has(op, MULTICAST)) tk_cute_fail(x, op, "to several blocks with the mbarrier of another");
+    put_op_insn(x, op,
+                tk_cute_text(x,
+                             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes%s "
+                             "[$0], [$1], $2, [$3]%s;",
+                             tk_ptx_hint(op, POLICY), has(op, POLICY) ? ", $4" : ""),
+                has(op, POLICY) ? 5 : 4, operands);
+}
+
+static void put_many_load(tk_cute *x, const tk_kop *op, const char *target) {
+    enum { TARGET, SOURCE, BYTES, BARRIER, MULTICAST, POLICY };
+    const char *type, *blocks = blocks_of(x, op, MULTICAST),
+                      *policy = more_if(x, op, POLICY, &type);
+    tk_cute_line(x,
+                 "\"nvvm.cp.async.bulk.shared.cluster.global\"(%s, %s, %s, %s, %s%s) "
+                 "<{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, %d>}> : (!llvm.ptr<7>, %s, %s, "
+                 "i32, i16%s) -> ()",
+                 target, tk_cute_operand(x, op, SOURCE), tk_cute_operand(x, op, BARRIER),
+                 tk_cute_operand(x, op, BYTES), blocks, policy, has(op, POLICY),
+                 tk_cute_pointer_type(x, op, SOURCE), tk_cute_pointer_type(x, op, BARRIER), type);
+}
+
 void tk_cute_put_bulk_load(tk_cute *x, const tk_kop *op) {
     enum { TARGET, SOURCE, BYTES, BARRIER, MULTICAST, POLICY };
-    if (refuse_operand(x, op, MULTICAST, "a multicast") ||
-        refuse_operand(x, op, POLICY, "a policy"))
+    if (tk_cute_is_far(op, BARRIER)) {
+        put_far_load(x, op);
         return;
+    }
     const char *target = as_cluster(x, op, TARGET);
-    tk_cute_line(x, "nvvm.cp.async.bulk.shared.cluster.global %s, %s, %s, %s : !llvm.ptr<7>, %s",
-                 target, tk_cute_operand(x, op, SOURCE), tk_cute_operand(x, op, BARRIER),
-                 tk_cute_operand(x, op, BYTES), pointer_type(x, op, SOURCE));
+    if (has(op, MULTICAST))
+        put_many_load(x, op, target);
+    else
+        tk_cute_line(x,
+                     "nvvm.cp.async.bulk.shared.cluster.global %s, %s, %s, %s%s : !llvm.ptr<7>, %s",
+                     target, tk_cute_operand(x, op, SOURCE), tk_cute_operand(x, op, BARRIER),
+                     tk_cute_operand(x, op, BYTES), hint_of(x, op, POLICY),
+                     tk_cute_pointer_type(x, op, SOURCE));
 }
 
 void tk_cute_put_bulk_store(tk_cute *x, const tk_kop *op) {
     enum { TARGET, SOURCE, BYTES, POLICY };
-    if (refuse_operand(x, op, POLICY, "a policy")) return;
-    tk_cute_line(x, "nvvm.cp.async.bulk.global.shared.cta %s, %s, %s : %s, %s",
+    tk_cute_line(x, "nvvm.cp.async.bulk.global.shared.cta %s, %s, %s%s : %s, %s",
                  tk_cute_operand(x, op, TARGET), tk_cute_operand(x, op, SOURCE),
-                 tk_cute_operand(x, op, BYTES), pointer_type(x, op, TARGET),
-                 pointer_type(x, op, SOURCE));
+                 tk_cute_operand(x, op, BYTES), hint_of(x, op, POLICY),
+                 tk_cute_pointer_type(x, op, TARGET), tk_cute_pointer_type(x, op, SOURCE));
 }
 
-/* "box[%a, %b]": the coordinates stand behind the other operands. */
-static const char *box_of(tk_cute *x, const tk_kop *op) {
+void tk_cute_put_bulk_send(tk_cute *x, const tk_kop *op) {
+    static const int operands[] = {0, 1, 2, 3};
+    put_op_insn(x, op,
+                "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], "
+                "[$1], $2, [$3];",
+                4, operands);
+}
+
+void tk_cute_put_bulk_reduce(tk_cute *x, const tk_kop *op) {
+    enum { TARGET, SOURCE, BYTES, POLICY };
+    static const int operands[] = {TARGET, SOURCE, BYTES, POLICY};
+    tk_kscalar scalar = (tk_kscalar)op->operands[TARGET]->type.scalar;
+    const char *update = tk_ptx_update((int)tk_kop_attr(op, TK_KA_update), scalar, true);
+    if (!update) tk_cute_fail(x, op, "of %s", tk_kscalar_text(scalar));
+    put_op_insn(
+        x, op,
+        tk_cute_text(x, "cp.reduce.async.bulk.global.shared::cta.bulk_group%s.%s [$0], [$1], $2%s;",
+                     tk_ptx_hint(op, POLICY), update ? update : "", has(op, POLICY) ? ", $3" : ""),
+        has(op, POLICY) ? 4 : 3, operands);
+}
+
+void tk_cute_put_bulk_prefetch(tk_cute *x, const tk_kop *op) {
+    enum { SOURCE, BYTES, POLICY };
+    tk_cute_line(x, "nvvm.cp.async.bulk.prefetch %s, %s%s : %s", tk_cute_operand(x, op, SOURCE),
+                 tk_cute_operand(x, op, BYTES), hint_of(x, op, POLICY),
+                 tk_cute_pointer_type(x, op, SOURCE));
+}
+
+/* ---- TMA ---- */
+
+static uint32_t first_coordinate(const tk_kop *op) {
     bool variadic;
-    int slots = tk_kop_row_slots(tk_kop_row_of(op->code), &variadic);
-    return tk_cute_text(x, "box[%s]",
-                        tk_cute_list(x, op->n_operands - (uint32_t)slots, op->operands + slots));
+    return (uint32_t)tk_kop_row_slots(tk_kop_row_of(op->code), &variadic);
+}
+
+static uint32_t rank_of(const tk_kop *op) { return op->n_operands - first_coordinate(op); }
+
+/* "%a, %b" */
+static const char *coordinates(tk_cute *x, const tk_kop *op) {
+    return tk_cute_list(x, rank_of(op), op->operands + first_coordinate(op));
 }
 
 static bool refuse_form(tk_cute *x, const tk_kop *op) {
@@ -118,176 +215,144 @@ static bool refuse_form(tk_cute *x, const tk_kop *op) {
     return true;
 }
 
+static void put_many_boxes(tk_cute *x, const tk_kop *op, const char *target) {
+    enum { TARGET, MAP, BARRIER, MULTICAST, POLICY };
+    const char *type, *blocks = blocks_of(x, op, MULTICAST),
+                      *policy = more_if(x, op, POLICY, &type);
+    tk_cute_line(x,
+                 "\"nvvm.cp.async.bulk.tensor.shared.cluster.global\"(%s, %s, %s, %s, %s%s) "
+                 "<{operandSegmentSizes = array<i32: 1, 1, %" PRIu32
+                 ", 1, 0, 1, %d, 0>}> : (!llvm.ptr<7>, %s, %s, %s, i16%s) -> ()",
+                 target, tk_cute_operand(x, op, MAP), coordinates(x, op),
+                 tk_cute_operand(x, op, BARRIER), blocks, policy, rank_of(op), has(op, POLICY),
+                 tk_cute_pointer_type(x, op, MAP),
+                 tk_cute_types(x, rank_of(op), op->operands + first_coordinate(op)),
+                 tk_cute_pointer_type(x, op, BARRIER), type);
+}
+
+/* As an address in the generic space, which maps in global memory need. */
+static const char *map_of(tk_cute *x, const tk_kop *op, int index) {
+    const char *type = tk_cute_pointer_type(x, op, index), *name = tk_cute_operand(x, op, index);
+    if (!strcmp(type, "!llvm.ptr")) return name;
+    return tk_cute_let(x, "llvm.addrspacecast %s : %s to !llvm.ptr", name, type);
+}
+
 void tk_cute_put_tma_load(tk_cute *x, const tk_kop *op) {
     enum { TARGET, MAP, BARRIER, MULTICAST, POLICY };
-    if (refuse_form(x, op) || refuse_operand(x, op, MULTICAST, "a multicast") ||
-        refuse_operand(x, op, POLICY, "a policy"))
+    if (refuse_form(x, op)) return;
+    if (tk_cute_is_far(op, BARRIER)) {
+        tk_cute_fail(x, op, "with the mbarrier of another block");
         return;
+    }
     const char *target = as_cluster(x, op, TARGET);
-    tk_cute_line(x,
-                 "nvvm.cp.async.bulk.tensor.shared.cluster.global %s, %s, %s, %s : !llvm.ptr<7>, "
-                 "!llvm.ptr",
-                 target, tk_cute_operand(x, op, MAP), tk_cute_operand(x, op, BARRIER),
-                 box_of(x, op));
+    if (has(op, MULTICAST))
+        put_many_boxes(x, op, target);
+    else
+        tk_cute_line(x,
+                     "nvvm.cp.async.bulk.tensor.shared.cluster.global %s, %s, %s, box[%s]%s : "
+                     "!llvm.ptr<7>, !llvm.ptr",
+                     target, map_of(x, op, MAP), tk_cute_operand(x, op, BARRIER),
+                     coordinates(x, op), hint_of(x, op, POLICY));
 }
 
 void tk_cute_put_tma_store(tk_cute *x, const tk_kop *op) {
     enum { MAP, SOURCE, POLICY };
-    if (refuse_form(x, op) || refuse_operand(x, op, POLICY, "a policy")) return;
+    if (refuse_form(x, op)) return;
     tk_cute_line(x,
-                 "nvvm.cp.async.bulk.tensor.global.shared.cta %s, %s, %s : !llvm.ptr, !llvm.ptr<3>",
-                 tk_cute_operand(x, op, MAP), tk_cute_operand(x, op, SOURCE), box_of(x, op));
+                 "nvvm.cp.async.bulk.tensor.global.shared.cta %s, %s, box[%s]%s : !llvm.ptr, "
+                 "!llvm.ptr<3>",
+                 map_of(x, op, MAP), tk_cute_operand(x, op, SOURCE), coordinates(x, op),
+                 hint_of(x, op, POLICY));
 }
 
+/* The map has the type; whether it goes with the update is seen there. */
+void tk_cute_put_tma_reduce(tk_cute *x, const tk_kop *op) {
+    enum { MAP, SOURCE, POLICY };
+    static const char *const words[] = {"add", "min", "max", "min", "max", "min", "max",
+                                        "and", "or",  "xor", NULL,  NULL,  "inc", "dec"};
+    const char *word = words[tk_kop_attr(op, TK_KA_update)];
+    if (refuse_form(x, op)) return;
+    if (!word) {
+        tk_cute_fail(x, op, "that exchanges or compares");
+        return;
+    }
+    tk_cute_line(x,
+                 "nvvm.cp.async.bulk.tensor.reduce %s, %s, box[%s]%s {redKind = "
+                 "#nvvm.tma_redux_kind<%s>} : !llvm.ptr, !llvm.ptr<3>",
+                 map_of(x, op, MAP), tk_cute_operand(x, op, SOURCE), coordinates(x, op),
+                 hint_of(x, op, POLICY), word);
+}
+
+void tk_cute_put_tma_prefetch(tk_cute *x, const tk_kop *op) {
+    enum { MAP, POLICY };
+    if (refuse_form(x, op)) return;
+    tk_cute_line(x, "nvvm.cp.async.bulk.tensor.prefetch %s, box[%s]%s : !llvm.ptr",
+                 map_of(x, op, MAP), coordinates(x, op), hint_of(x, op, POLICY));
+}
+
+/* ---- tensor maps, caches ---- */
+
 void tk_cute_put_map_prefetch(tk_cute *x, const tk_kop *op) {
-    tk_cute_line(x, "nvvm.prefetch tensormap, %s : %s", tk_cute_operand(x, op, 0),
-                 pointer_type(x, op, 0));
+    tk_cute_line(x, "nvvm.prefetch tensormap, %s : !llvm.ptr", map_of(x, op, 0));
+}
+
+void tk_cute_put_map_replace(tk_cute *x, const tk_kop *op) {
+    const tk_ptx_map_field *field = tk_ptx_map_field_of(op);
+    const tk_kvalue *value = op->operands[1];
+    const char *index = "";
+    int64_t number;
+    bool constant = tk_kvalue_integer(value, &number);
+    if (tk_ktype_bytes(value->type) * 8 != field->bits || (field->constant && !constant)) {
+        tk_cute_fail(x, op, "with a value of %s that has no %d bits or is no constant", field->name,
+                     field->bits);
+        return;
+    }
+    if (field->indexed) index = tk_cute_text(x, "%" PRId64 ", ", tk_kop_attr(op, TK_KA_index));
+    const char *given = field->constant ? tk_cute_text(x, "%" PRId64, number) : "$1";
+    const char *text =
+        tk_cute_text(x, "tensormap.replace.tile.%s%s.b1024.b%d [$0], %s%s;", field->name,
+                     op->operands[0]->type.space == TK_KS_SHARED ? ".shared::cta" : ".global",
+                     field->bits, index, given);
+    put_op_insn(x, op, text, field->constant ? 1 : 2, (const int[]){0, 1});
+}
+
+/* ".gpu" and so on, without which these two do not exist. */
+static const char *need_scope(tk_cute *x, const tk_kop *op) {
+    if (!tk_kop_attr(op, TK_KA_scope)) tk_cute_fail(x, op, "without a scope");
+    return tk_ptx_scope(op);
+}
+
+void tk_cute_put_map_publish(tk_cute *x, const tk_kop *op) {
+    const char *text = tk_cute_text(
+        x,
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release%s.sync.aligned "
+        "[$0], [$1], 128;",
+        need_scope(x, op));
+    put_op_insn(x, op, text, 2, (const int[]){0, 1});
+}
+
+void tk_cute_put_map_acquire(tk_cute *x, const tk_kop *op) {
+    const char *text =
+        tk_cute_text(x, "fence.proxy.tensormap::generic.acquire%s [$0], 128;", need_scope(x, op));
+    put_op_insn(x, op, text, 1, (const int[]){0});
 }
 
 void tk_cute_put_prefetch(tk_cute *x, const tk_kop *op) {
     tk_cute_line(x, "nvvm.prefetch level = L2, %s : %s", tk_cute_operand(x, op, 0),
-                 pointer_type(x, op, 0));
+                 tk_cute_pointer_type(x, op, 0));
 }
 
-/* ---- mbarriers ---- */
-
-/* The dialect's forms are those of the own block at its scope. */
-static bool refuse_reach(tk_cute *x, const tk_kop *op, bool scoped) {
-    enum { BLOCK = 1 };
-    if (!is_far(op, 0) && !(scoped && tk_kop_attr(op, TK_KA_scope) > BLOCK)) return false;
-    tk_cute_fail(x, op, "of another block, or at a scope beyond the block");
-    return true;
-}
-
-void tk_cute_put_mbarrier_init(tk_cute *x, const tk_kop *op) {
-    if (refuse_reach(x, op, false)) return;
-    tk_cute_line(x, "nvvm.mbarrier.init %s, %s : !llvm.ptr<3>, i32", tk_cute_operand(x, op, 0),
-                 tk_cute_operand(x, op, 1));
-}
-
-void tk_cute_put_mbarrier_end(tk_cute *x, const tk_kop *op) {
-    if (refuse_reach(x, op, false)) return;
-    tk_cute_line(x, "nvvm.mbarrier.inval %s : !llvm.ptr<3>", tk_cute_operand(x, op, 0));
-}
-
-void tk_cute_put_mbarrier_fence(tk_cute *x, const tk_kop *op) {
-    (void)op;
-    tk_cute_line(x, "nvvm.fence.mbarrier.init");
-}
-
-void tk_cute_put_mbarrier_arrive(tk_cute *x, const tk_kop *op) {
-    enum { COUNT = 1, CONDITION };
-    if (refuse_reach(x, op, true)) return;
-    bool opened = open_if(x, op, CONDITION);
-    const char *count =
-        op->operands[COUNT] ? tk_cute_text(x, ", %s", tk_cute_operand(x, op, COUNT)) : "";
-    tk_cute_let(x, "nvvm.mbarrier.arrive %s%s : !llvm.ptr<3> -> i64", tk_cute_operand(x, op, 0),
-                count);
-    close_if(x, opened);
-}
-
-void tk_cute_put_mbarrier_expect(tk_cute *x, const tk_kop *op) {
-    enum { BYTES = 1, CONDITION };
-    if (refuse_reach(x, op, true)) return;
-    bool opened = open_if(x, op, CONDITION);
-    tk_cute_line(x, "nvvm.mbarrier.arrive.expect_tx %s, %s : !llvm.ptr<3>, i32",
-                 tk_cute_operand(x, op, 0), tk_cute_operand(x, op, BYTES));
-    close_if(x, opened);
-}
-
-/* One operation is the loop that waits; the number is the time of a single look, in nanoseconds. */
-void tk_cute_put_mbarrier_wait(tk_cute *x, const tk_kop *op) {
-    enum { LOOK_NANOSECONDS = 10000000 };
-    if (refuse_reach(x, op, true)) return;
-    tk_cute_line(x, "nvvm.mbarrier.try_wait.parity %s, %s, %s : !llvm.ptr<3>, i32, i32",
-                 tk_cute_operand(x, op, 0), tk_cute_operand(x, op, 1),
-                 tk_cute_constant(x, LOOK_NANOSECONDS, "i32"));
-}
-
-/* ---- fences, clusters, grids ---- */
-
-void tk_cute_put_proxy_fence(tk_cute *x, const tk_kop *op) {
-    static const char *const kinds[] = {
-        "#nvvm.proxy_kind<async>", "#nvvm.proxy_kind<async.global>",
-        "#nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>",
-        "#nvvm.proxy_kind<alias>"};
-    tk_cute_line(x, "nvvm.fence.proxy {kind = %s}", kinds[tk_kop_attr(op, TK_KA_proxy)]);
-}
-
-void tk_cute_put_cluster(tk_cute *x, const tk_kop *op) {
-    if (op->code == TK_KOP_cluster_wait)
-        tk_cute_line(x, "nvvm.cluster.wait {aligned}");
-    else
-        tk_cute_line(x, "nvvm.cluster.arrive%s {aligned}",
-                     tk_kop_attr(op, TK_KA_relaxed) ? ".relaxed" : "");
-}
-
-void tk_cute_put_grid(tk_cute *x, const tk_kop *op) {
-    tk_cute_line(x, "nvvm.griddepcontrol %s",
-                 op->code == TK_KOP_grid_wait ? "wait" : "launch_dependents");
-}
-
-void tk_cute_put_reallocate(tk_cute *x, const tk_kop *op) {
-    tk_cute_line(x, "nvvm.setmaxregister %s %" PRId64,
-                 op->code == TK_KOP_registers_grow ? "increase" : "decrease",
-                 tk_kop_attr(op, TK_KA_registers));
-}
-
-/* ---- atomics ---- */
-
-/* By place in the words of `update`: NULL where LLVM has none. */
-static const char *update_word(const tk_kop *op, bool is_float) {
-    static const char *const integers[] = {"add",  "min", "max",  "umin", "umax", NULL, NULL,
-                                           "_and", "_or", "_xor", "xchg", NULL,   NULL, NULL};
-    int64_t update = tk_kop_attr(op, TK_KA_update);
-    if (is_float) return update == 0 ? "fadd" : NULL;
-    return integers[update];
-}
-
-/* "syncscope(\"device\") acq_rel"; weak is relaxed, since an atomic is never less. */
-static const char *order_text(tk_cute *x, const tk_kop *op) {
-    static const char *const orders[] = {"monotonic", "monotonic", "acquire", "release", "acq_rel"},
-                             *const scopes[] = {"device", "block", "cluster", "device", ""};
-    const char *scope = scopes[tk_kop_attr(op, TK_KA_scope)];
-    const char *order = orders[tk_kop_attr(op, TK_KA_order)];
-    return *scope ? tk_cute_text(x, "syncscope(\"%s\") %s", scope, order) : order;
-}
-
-static const char *put_update(tk_cute *x, const tk_kop *op) {
-    tk_ktype type = op->operands[1]->type;
-    const char *word = update_word(op, tk_cute_is_float(type));
-    if (!word || type.lanes > 1 || tk_kscalar_bytes((tk_kscalar)type.scalar) < 4) {
-        tk_cute_fail(x, op, "of %s with this update", tk_ktype_words(x->kernel, type).text);
-        return "";
+/* A policy is a number: nothing is ordered by making it. */
+void tk_cute_put_cache_policy(tk_cute *x, const tk_kop *op) {
+    static const char *const words[] = {"evict_normal", "evict_first", "evict_last",
+                                        "evict_unchanged", NULL};
+    const char *word = words[tk_kop_attr(op, TK_KA_evict)];
+    if (!word) {
+        tk_cute_fail(x, op, "no_allocate is of L1, a policy of L2");
+        return;
     }
-    return tk_cute_let(x, "llvm.atomicrmw %s %s, %s %s : %s, %s", word, tk_cute_operand(x, op, 0),
-                       tk_cute_operand(x, op, 1), order_text(x, op), pointer_type(x, op, 0),
-                       tk_cute_type(x, type));
-}
-
-/* The new value where the old one is the expected. */
-static const char *put_exchange(tk_cute *x, const tk_kop *op) {
-    enum { EXPECTED = 2, ACQ_REL = 4 };
-    const char *type = tk_cute_type(x, op->operands[1]->type);
-    const char *both =
-        tk_cute_let(x, "llvm.cmpxchg %s, %s, %s %s monotonic : %s, %s", tk_cute_operand(x, op, 0),
-                    tk_cute_operand(x, op, EXPECTED), tk_cute_operand(x, op, 1), order_text(x, op),
-                    pointer_type(x, op, 0), type);
-    return tk_cute_let(x, "llvm.extractvalue %s[0] : !llvm.struct<(%s, i1)>", both, type);
-}
-
-void tk_cute_put_atomic(tk_cute *x, const tk_kop *op) {
-    enum { EXPECTED = 2, CONDITION, POLICY };
-    if (refuse_operand(x, op, POLICY, "a policy")) return;
-    if (refuse_operand(x, op, CONDITION, "a condition")) return;
-    tk_cute_alias(x, op->results[0],
-                  op->operands[EXPECTED] ? put_exchange(x, op) : put_update(x, op));
-}
-
-void tk_cute_put_reduce(tk_cute *x, const tk_kop *op) {
-    enum { CONDITION = 2, POLICY };
-    if (refuse_operand(x, op, POLICY, "a policy")) return;
-    bool opened = open_if(x, op, CONDITION);
-    put_update(x, op);
-    close_if(x, opened);
+    tk_cute_line(x,
+                 "%s = llvm.inline_asm \"createpolicy.fractional.L2::%s.b64 $0, 0f3f800000;\", "
+                 "\"=l\" : () -> i64",
+                 tk_cute_result(x, op), word);
 }

@@ -4,8 +4,8 @@
 #include "target/cute/cute.h"
 
 const char *tk_cute_letter(const char *type) {
-    static const char *const letters[][2] = {
-        {"i16", "h"}, {"i32", "r"}, {"i64", "l"}, {"f32", "f"}, {"f64", "d"}};
+    static const char *const letters[][2] = {{"i1", "b"},  {"i16", "h"}, {"i32", "r"},
+                                             {"i64", "l"}, {"f32", "f"}, {"f64", "d"}};
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
         if (!strcmp(type, letters[i][0])) return letters[i][1];
     return "l";
@@ -58,4 +58,58 @@ void tk_cute_insn(tk_cute *x, const char *text, int count, const tk_cute_value *
 const char *tk_cute_insn_of(tk_cute *x, const char *name, const char *type, const char *text,
                             int count, const tk_cute_value *operands) {
     return tk_cute_let_as(x, name, "%s", insn_text(x, type, text, count, operands));
+}
+
+/* ---- raw instructions ---- */
+
+/* The text in the quotes of MLIR, where a dollar that is no operand's is two. */
+static const char *quoted(tk_cute *x, const char *text) {
+    tk_strbuf out = {0};
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') tk_strbuf_putc(&out, '\\');
+        if (*text == '$' && (text[1] < '0' || text[1] > '9')) tk_strbuf_putc(&out, '$');
+        tk_strbuf_putc(&out, *text);
+    }
+    const char *kept = tk_cute_text(x, "%s;", out.text ? out.text : "");
+    x->body.failed |= out.failed;
+    tk_strbuf_deinit(&out);
+    return kept;
+}
+
+/* Numbers of one element that have a register of their own type. */
+static bool has_register(tk_cute *x, const tk_kvalue *value) {
+    tk_ktype type = value->type;
+    return type.kind == TK_KT_POINTER ||
+           (type.lanes == 1 && strcmp(tk_cute_letter(tk_cute_type(x, type)), "l")) ||
+           type.scalar == TK_K_I64;
+}
+
+/* A truth value keeps its kind of register, which the instruction names. */
+static tk_cute_value raw_operand(tk_cute *x, const tk_kvalue *value) {
+    if (value->type.kind == TK_KT_NUMBER && value->type.scalar == TK_K_I1)
+        return (tk_cute_value){tk_cute_name(x, value), "i1"};
+    return tk_cute_in_register(x, value);
+}
+
+void tk_cute_put_raw(tk_cute *x, const tk_kop *op) {
+    enum { MOST = 16 };
+    tk_cute_value values[MOST];
+    const char *text = quoted(x, tk_kop_text(x->kernel, op, TK_KA_text));
+    bool fits = op->n_operands <= MOST && op->n_results <= 1;
+    for (uint32_t i = 0; i < op->n_operands && fits; i++)
+        if (op->operands[i]->type.kind != TK_KT_POINTER && !has_register(x, op->operands[i]))
+            fits = false;
+    if (op->n_results &&
+        (op->results[0]->type.kind == TK_KT_POINTER || !has_register(x, op->results[0])))
+        fits = false;
+    if (!fits) {
+        tk_cute_fail(x, op, "with more than one result, or a value without a register of its type");
+        return;
+    }
+    for (uint32_t i = 0; i < op->n_operands; i++) values[i] = raw_operand(x, op->operands[i]);
+    if (op->n_results)
+        tk_cute_insn_of(x, tk_cute_result(x, op), tk_cute_type(x, op->results[0]->type), text,
+                        (int)op->n_operands, values);
+    else
+        tk_cute_insn(x, text, (int)op->n_operands, values);
 }

@@ -56,10 +56,14 @@ void tk_cute_put_peer(tk_cute *x, const tk_kop *op) {
 
 /* ---- loads and stores ---- */
 
-/* Hints and orders are words of the instruction that LLVM's operations do not carry: such an access
- * is an instruction as text, on integers of the same bits. */
+/* The rows of operands: load pointer, if, else, policy; store pointer, value, if, policy. */
+enum { POLICY = 3 };
+
+/* Hints, orders and policies are words of the instruction that LLVM's operations do not carry: such
+ * an access is an instruction as text, on integers of the same bits. */
 static bool is_plain(const tk_kop *op) {
     static const tk_kattr_id words[] = {TK_KA_order, TK_KA_cache, TK_KA_evict};
+    if (op->operands[POLICY]) return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (tk_kop_attr(op, words[i])) return false;
     return op->code != TK_KOP_load || !tk_kop_attr(op, TK_KA_prefetch);
@@ -100,7 +104,6 @@ static char pointer_letter(const tk_kop *op) {
 }
 
 static const char *modifiers(tk_cute *x, const tk_kop *op) {
-    enum { POLICY = 3 };
     tk_strbuf text = {0};
     tk_ptx_put_modifiers(op, POLICY, &text);
     const char *kept = tk_cute_text(x, "%s", text.text ? text.text : "");
@@ -143,17 +146,31 @@ static const char *join_words(tk_cute *x, const char *name, const words *w, cons
     return tk_cute_let_as(x, name, "vector.extract %s[0] : %s from vector<1x%s>", one, text, text);
 }
 
+/* The policy as one more operand of the instruction, of this number. */
+typedef struct policy {
+    const char *number, *letter, *name, *type;
+} policy;
+
+static policy policy_of(tk_cute *x, const tk_kop *op, int number) {
+    if (!op->operands[POLICY]) return (policy){"", "", "", ""};
+    return (policy){tk_cute_text(x, ", $%d", number), ",l",
+                    tk_cute_text(x, ", %s", tk_cute_operand(x, op, POLICY)), ", i64"};
+}
+
 static const char *put_hinted_load(tk_cute *x, const char *name, const tk_kop *op) {
     words w = words_of(x, op->results[0]->type, 0, "=");
+    policy p = policy_of(x, op, w.count + 1);
     const char *result = w.count == 1   ? w.type
                          : w.count == 2 ? "!llvm.struct<(i32, i32)>"
                                         : "!llvm.struct<(i32, i32, i32, i32)>";
-    const char *all = tk_cute_let(
-        x,
-        "llvm.inline_asm has_side_effects \"ld%s%s.b%d %s, [$%d];\", \"%s,%c,~{memory}\" %s : "
-        "(%s) -> %s",
-        modifiers(x, op), vector_word(&w), w.bits, w.list, w.count, w.letters, pointer_letter(op),
-        tk_cute_operand(x, op, 0), tk_cute_type(x, op->operands[0]->type), result);
+    const char *all =
+        tk_cute_let(x,
+                    "llvm.inline_asm has_side_effects \"ld%s%s.b%d %s, [$%d]%s;\", "
+                    "\"%s,%c%s,~{memory}\" %s%s : "
+                    "(%s%s) -> %s",
+                    modifiers(x, op), vector_word(&w), w.bits, w.list, w.count, p.number, w.letters,
+                    pointer_letter(op), p.letter, tk_cute_operand(x, op, 0), p.name,
+                    tk_cute_type(x, op->operands[0]->type), p.type, result);
     return join_words(x, name, &w, all, op->results[0]->type);
 }
 
@@ -186,12 +203,14 @@ static void put_hinted_store(tk_cute *x, const tk_kop *op) {
     tk_ktype type = op->operands[VALUE]->type;
     words w = words_of(x, type, 1, "");
     const char *types, *list = split_words(x, &w, tk_cute_operand(x, op, VALUE), type, &types);
+    policy p = policy_of(x, op, w.count + 1);
     tk_cute_line(
         x,
-        "llvm.inline_asm has_side_effects \"st%s%s.b%d [$0], %s;\", \"%c,%s,~{memory}\" %s, %s : "
-        "(%s, %s) -> ()",
-        modifiers(x, op), vector_word(&w), w.bits, w.list, pointer_letter(op), w.letters,
-        tk_cute_operand(x, op, 0), list, tk_cute_type(x, op->operands[0]->type), types);
+        "llvm.inline_asm has_side_effects \"st%s%s.b%d [$0], %s%s;\", \"%c,%s%s,~{memory}\" %s, "
+        "%s%s : (%s, %s%s) -> ()",
+        modifiers(x, op), vector_word(&w), w.bits, w.list, p.number, pointer_letter(op), w.letters,
+        p.letter, tk_cute_operand(x, op, 0), list, p.name, tk_cute_type(x, op->operands[0]->type),
+        types, p.type);
 }
 
 /* In memory a truth value is a byte. */
@@ -221,19 +240,10 @@ static const char *zero_of(tk_cute *x, tk_ktype type) {
     return tk_cute_let(x, "arith.constant %s : %s", zero, text);
 }
 
-/* The rows of operands: load pointer, if, else, policy; store pointer, value, if, policy. */
-static bool refuse_policy(tk_cute *x, const tk_kop *op) {
-    enum { POLICY = 3 };
-    if (!op->operands[POLICY]) return false;
-    tk_cute_fail(x, op, "with a policy");
-    return true;
-}
-
 void tk_cute_put_load(tk_cute *x, const tk_kop *op) {
     enum { CONDITION = 1, OTHER = 2 };
     tk_ktype type = op->results[0]->type;
     const char *text = tk_cute_type(x, type);
-    if (refuse_policy(x, op)) return;
     if (!op->operands[CONDITION]) {
         put_any_load(x, tk_cute_result(x, op), op);
         return;
@@ -266,7 +276,6 @@ static void put_any_store(tk_cute *x, const tk_kop *op) {
 
 void tk_cute_put_store(tk_cute *x, const tk_kop *op) {
     enum { CONDITION = 2 };
-    if (refuse_policy(x, op)) return;
     if (!op->operands[CONDITION]) {
         put_any_store(x, op);
         return;

@@ -126,11 +126,21 @@ void tk_cute_put_warp_reduce(tk_cute *x, const tk_kop *op) {
                  tk_cute_operand(x, op, 0), mask);
 }
 
+/* The dialect's operation has no mask. */
 void tk_cute_put_elect(tk_cute *x, const tk_kop *op) {
-    if (op->operands[0])
-        tk_cute_fail(x, op, "with a mask");
-    else
+    if (!op->operands[0]) {
         tk_cute_line(x, "%s = nvvm.elect.sync -> i1", tk_cute_result(x, op));
+        return;
+    }
+    const tk_cute_value mask = tk_cute_in_register(x, op->operands[0]);
+    const char *chosen = tk_cute_insn_of(
+        x, NULL, "i32", "{ .reg .pred p; elect.sync _|p, $1; selp.u32 $0, 1, 0, p; }", 1, &mask);
+    tk_cute_line(x, "%s = arith.cmpi ne, %s, %s : i32", tk_cute_result(x, op), chosen,
+                 tk_cute_constant(x, 0, "i32"));
+}
+
+void tk_cute_put_active(tk_cute *x, const tk_kop *op) {
+    tk_cute_insn_of(x, tk_cute_result(x, op), "i32", "activemask.b32 $0;", 0, NULL);
 }
 
 /* ---- where and when ---- */

@@ -25,6 +25,14 @@ const char *tk_ptx_scope(const tk_kop *op);
  * an atomic operation, and a reduction of the async proxy. */
 const char *tk_ptx_update(int update, tk_kscalar scalar, bool bulk);
 
+/* A field of a tensor map, as the instruction that replaces it takes it. */
+typedef struct tk_ptx_map_field {
+    const char *name;
+    int bits;
+    bool indexed, constant;
+} tk_ptx_map_field;
+const tk_ptx_map_field *tk_ptx_map_field_of(const tk_kop *op);
+
 static inline tk_ptx_name tk_ptx_named(tk_ptx *x, const tk_kop *op, int operand) {
     return tk_ptx_operand(x, op->operands[operand], 0);
 }

@@ -209,14 +209,8 @@ void tk_ptx_put_map_prefetch(tk_ptx *x, const tk_kop *op) {
     tk_ptx_line(x, "prefetch.tensormap [%s]", tk_ptx_named(x, op, 0).text);
 }
 
-typedef struct map_field {
-    const char *name;
-    int bits;
-    bool indexed, constant;
-} map_field;
-
 /* By place in the words of the attribute. */
-static const map_field map_fields[] = {
+static const tk_ptx_map_field map_fields[] = {
     {"global_address", 64, false, false}, {"rank", 32, false, false},
     {"box_dim", 32, true, false},         {"global_dim", 32, true, false},
     {"global_stride", 64, true, false},   {"element_stride", 32, true, false},
@@ -224,8 +218,12 @@ static const map_field map_fields[] = {
     {"swizzle_mode", 32, false, true},    {"fill_mode", 32, false, true},
 };
 
+const tk_ptx_map_field *tk_ptx_map_field_of(const tk_kop *op) {
+    return &map_fields[tk_kop_attr(op, TK_KA_field)];
+}
+
 void tk_ptx_put_map_replace(tk_ptx *x, const tk_kop *op) {
-    const map_field *field = &map_fields[tk_kop_attr(op, TK_KA_field)];
+    const tk_ptx_map_field *field = tk_ptx_map_field_of(op);
     const tk_kvalue *value = op->operands[1];
     int64_t constant;
     char index[24] = "";
