@@ -56,6 +56,10 @@ target_include_directories(tiki_test_support INTERFACE tests)
 target_link_libraries(tiki_test_support INTERFACE tiki_internal PkgConfig::cmocka
                       ${tiki_dependencies})
 add_dependencies(tiki_test_support standin_cuda standin_nvptx)
+# Every kernel that a test runs or builds comes past tests/support/keep_kernels.c.
+target_link_options(tiki_test_support INTERFACE -Wl,-u,__wrap_tk_kernel_emulate
+                    -Wl,--wrap=tk_kernel_emulate
+                    -Wl,--wrap=tk_kernel_build_ptx)
 if(support_sources)
   set(op_calls_table ${tiki_generated_dir}/op_calls_table.c)
   add_custom_command(OUTPUT ${op_calls_table} COMMAND tkgen calls ${op_calls_table} DEPENDS tkgen
