@@ -180,6 +180,10 @@ void tk_cute_insn(tk_cute *x, const char *text, int count, const tk_cute_value *
 const char *tk_cute_insn_of(tk_cute *x, const char *name, const char *type, const char *text,
                             int count, const tk_cute_value *operands);
 
+/* The same for an instruction that computes and does nothing else. */
+const char *tk_cute_pure_insn(tk_cute *x, const char *name, const char *type, const char *text,
+                              int count, const tk_cute_value *operands);
+
 /* Marks the tensors that products of warpgroups use, before anything is written. */
 tk_status tk_cute_find_flights(tk_cute *x);
 

@@ -262,10 +262,10 @@ static void put_intrinsic(tk_cute *x, const tk_kop *op, const char *name) {
 
 static void put_inline(tk_cute *x, const tk_kop *op, const char *text) {
     const char *elements[16], *scalar = tk_cute_scalar((tk_kscalar)op->results[0]->type.scalar);
-    for (int i = 0; i < op->results[0]->type.lanes; i++)
-        elements[i] =
-            tk_cute_let_as(x, tk_cute_own_name(x, op), "nvvm.inline_ptx \"%s\" ro(%s : %s) -> %s",
-                           text, tk_cute_element(x, op->operands[0], i), scalar, scalar);
+    for (int i = 0; i < op->results[0]->type.lanes; i++) {
+        const tk_cute_value operand = {tk_cute_element(x, op->operands[0], i), scalar};
+        elements[i] = tk_cute_pure_insn(x, tk_cute_own_name(x, op), scalar, text, 1, &operand);
+    }
     tk_cute_gather(x, op, elements);
 }
 

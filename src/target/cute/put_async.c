@@ -58,8 +58,9 @@ static void put_cp_async_text(tk_cute *x, const tk_kop *op) {
 void tk_cute_put_cp_async(tk_cute *x, const tk_kop *op) {
     enum { TARGET, SOURCE, SIZE, CONDITION, POLICY, CG = 1 };
     int64_t cache = tk_kop_attr(op, TK_KA_cache);
-    if (cache > CG || tk_cute_is_far(op, TARGET)) {
-        tk_cute_fail(x, op, "with another cache than ca and cg, or another block's memory");
+    if (cache > CG || tk_cute_is_far(op, TARGET) ||
+        (cache == CG && tk_kop_attr(op, TK_KA_bytes) != 16)) {
+        tk_cute_fail(x, op, "but to the own block, by ca or by cg of 16 bytes");
         return;
     }
     const char *size = has(op, SIZE) ? tk_cute_text(x, ", %s", tk_cute_operand(x, op, SIZE)) : "";

@@ -40,9 +40,9 @@ static const char *put_cvt(tk_cute *x, const char *instruction, const char *valu
     bool half_in = !strcmp(from, "f16") || !strcmp(from, "bf16"),
          half_out = !strcmp(to, "f16") || !strcmp(to, "bf16");
     if (half_in) value = cast(x, NULL, "arith.bitcast", value, from, "i16");
-    const char *result =
-        tk_cute_let(x, "nvvm.inline_ptx \"%s $0, $1;\" ro(%s : %s) -> %s", instruction, value,
-                    half_in ? "i16" : from, half_out ? "i16" : to);
+    const tk_cute_value operand = {value, half_in ? "i16" : from};
+    const char *result = tk_cute_pure_insn(x, NULL, half_out ? "i16" : to,
+                                           tk_cute_text(x, "%s $0, $1;", instruction), 1, &operand);
     return half_out ? cast(x, NULL, "arith.bitcast", result, "i16", to) : result;
 }
 
@@ -92,11 +92,11 @@ static void to_bytes(tk_cute *x, const tk_kop *op) {
         bool two = i + 1 < lanes;
         const char *low = widened(x, op, i),
                    *high = two ? widened(x, op, i + 1) : tk_cute_let(x, "arith.constant 0.0 : f32");
-        const char *pair =
-            tk_cute_let(x,
-                        "nvvm.inline_ptx \"cvt.rn.satfinite.%s.f32 $0, $1, $2;\" ro(%s, %s : "
-                        "f32, f32) -> i16",
-                        pair_type(to_of(op)), high, low);
+        const tk_cute_value operands[] = {{high, "f32"}, {low, "f32"}};
+        const char *pair = tk_cute_pure_insn(
+            x, NULL, "i16",
+            tk_cute_text(x, "cvt.rn.satfinite.%s.f32 $0, $1, $2;", pair_type(to_of(op))), 2,
+            operands);
         split_pair(x, pair, elements + i, two);
     }
     tk_cute_gather(x, op, elements);
@@ -115,8 +115,10 @@ static const char *join_pair(tk_cute *x, const tk_kop *op, int i) {
 
 /* Two bytes as two f16 in 32 bits. */
 static const char *pair_to_f16(tk_cute *x, const tk_kop *op, int i) {
-    return tk_cute_let(x, "nvvm.inline_ptx \"cvt.rn.f16x2.%s $0, $1;\" ro(%s : i16) -> i32",
-                       pair_type(from_of(op)), join_pair(x, op, i));
+    const tk_cute_value pair = {join_pair(x, op, i), "i16"};
+    return tk_cute_pure_insn(x, NULL, "i32",
+                             tk_cute_text(x, "cvt.rn.f16x2.%s $0, $1;", pair_type(from_of(op))), 1,
+                             &pair);
 }
 
 /* Every value of 8 bits is one of f16 and of f32; to bf16 and tf32 it is exact too. */
@@ -153,9 +155,10 @@ static void between_bytes(tk_cute *x, const tk_kop *op) {
         return;
     }
     for (int i = 0; i < lanes; i += 2) {
-        const char *pair = tk_cute_let(
-            x, "nvvm.inline_ptx \"cvt.rn.satfinite.%s.f16x2 $0, $1;\" ro(%s : i32) -> i16",
-            pair_type(to_of(op)), pair_to_f16(x, op, i));
+        const tk_cute_value halves = {pair_to_f16(x, op, i), "i32"};
+        const char *pair = tk_cute_pure_insn(
+            x, NULL, "i16",
+            tk_cute_text(x, "cvt.rn.satfinite.%s.f16x2 $0, $1;", pair_type(to_of(op))), 1, &halves);
         split_pair(x, pair, elements + i, i + 1 < lanes);
     }
     tk_cute_gather(x, op, elements);

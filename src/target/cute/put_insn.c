@@ -31,7 +31,7 @@ tk_cute_value tk_cute_in_register(tk_cute *x, const tk_kvalue *value) {
     return (tk_cute_value){name, type};
 }
 
-static const char *insn_text(tk_cute *x, const char *result, const char *text, int count,
+static const char *insn_text(tk_cute *x, const char *result, const char *text, bool pure, int count,
                              const tk_cute_value *operands) {
     tk_strbuf letters = {0}, names = {0}, types = {0};
     if (*result) tk_strbuf_printf(&letters, "=%s,", tk_cute_letter(result));
@@ -52,12 +52,17 @@ static const char *insn_text(tk_cute *x, const char *result, const char *text, i
 }
 
 void tk_cute_insn(tk_cute *x, const char *text, int count, const tk_cute_value *operands) {
-    tk_cute_line(x, "%s", insn_text(x, "", text, count, operands));
+    tk_cute_line(x, "%s", insn_text(x, "", text, false, count, operands));
 }
 
 const char *tk_cute_insn_of(tk_cute *x, const char *name, const char *type, const char *text,
                             int count, const tk_cute_value *operands) {
-    return tk_cute_let_as(x, name, "%s", insn_text(x, type, text, count, operands));
+    return tk_cute_let_as(x, name, "%s", insn_text(x, type, text, false, count, operands));
+}
+
+const char *tk_cute_pure_insn(tk_cute *x, const char *name, const char *type, const char *text,
+                              int count, const tk_cute_value *operands) {
+    return tk_cute_let_as(x, name, "%s", insn_text(x, type, text, true, count, operands));
 }
 
 /* ---- raw instructions ---- */

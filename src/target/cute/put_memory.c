@@ -48,10 +48,19 @@ void tk_cute_put_pointer_bits(tk_cute *x, const tk_kop *op) {
                  tk_cute_type(x, op->results[0]->type));
 }
 
+/* The dialect's operation begins in the own block's memory. */
 void tk_cute_put_peer(tk_cute *x, const tk_kop *op) {
-    tk_cute_line(x, "%s = nvvm.mapa %s, %s : %s -> !llvm.ptr<7>", tk_cute_result(x, op),
-                 tk_cute_operand(x, op, 0), tk_cute_operand(x, op, 1),
-                 tk_cute_type(x, op->operands[0]->type));
+    const tk_kvalue *from = op->operands[0];
+    if (from->type.space == TK_KS_SHARED) {
+        tk_cute_line(x, "%s = nvvm.mapa %s, %s : !llvm.ptr<3> -> !llvm.ptr<7>",
+                     tk_cute_result(x, op), tk_cute_operand(x, op, 0), tk_cute_operand(x, op, 1));
+        return;
+    }
+    const tk_cute_value operands[] = {tk_cute_in_register(x, from),
+                                      tk_cute_in_register(x, op->operands[1])};
+    const char *address =
+        tk_cute_pure_insn(x, NULL, "i32", "mapa.shared::cluster.u32 $0, $1, $2;", 2, operands);
+    tk_cute_line(x, "%s = llvm.inttoptr %s : i32 to !llvm.ptr<7>", tk_cute_result(x, op), address);
 }
 
 /* ---- loads and stores ---- */

@@ -160,11 +160,10 @@ static const char *word_of(tk_cute *x, const tk_kop *op, tk_kattr_id id) {
 
 /* An instruction on three words of 32 bits. */
 static void put_three(tk_cute *x, const tk_kop *op, const char *instruction, const char *end) {
-    tk_cute_line(x,
-                 "%s = nvvm.inline_ptx \"%s $0, $1, $2, $3%s;\" ro(%s, %s, %s : i32, i32, i32) -> "
-                 "i32",
-                 tk_cute_result(x, op), instruction, end, tk_cute_operand(x, op, 0),
-                 tk_cute_operand(x, op, 1), tk_cute_operand(x, op, 2));
+    tk_cute_value operands[3];
+    for (int i = 0; i < 3; i++) operands[i] = (tk_cute_value){tk_cute_operand(x, op, i), "i32"};
+    tk_cute_pure_insn(x, tk_cute_result(x, op), "i32",
+                      tk_cute_text(x, "%s $0, $1, $2, $3%s;", instruction, end), 3, operands);
 }
 
 void tk_cute_put_permute_bytes(tk_cute *x, const tk_kop *op) {
