@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/sha256.h"
 #include "compile/run.h"
+#include "compile/run_cuda.h"
 #include "kernel/contract.h"
 #include "kernel/shared.h"
 #include "runtime/cuda_module.h"
@@ -232,8 +233,8 @@ static int log2_of(int32_t bytes, int32_t first) {
     return steps;
 }
 
-static tk_status rule_of(const tk_kbinding *binding, const tk_kmap *map,
-                         tk_cuda_tensor_rule *rule) {
+tk_status tk_run_tensor_rule(const tk_kbinding *binding, const tk_kmap *map,
+                             tk_cuda_tensor_rule *rule) {
     rule->type = map_types[map->element];
     rule->rank = map->rank;
     rule->base = binding->arguments[map->base->index].bits;
@@ -262,7 +263,7 @@ static tk_status pack(tk_cuda *cuda, loaded *at, const tk_kbinding *binding, uns
             continue;
         }
         tk_cuda_tensor_rule rule = {0};
-        TK_TRY(rule_of(binding, map, &rule));
+        TK_TRY(tk_run_tensor_rule(binding, map, &rule));
         TK_TRY(tk_cuda_tensor_bind(cuda, &rule, &at->maps[i]));
         memcpy(to, &at->maps[i].map, sizeof at->maps[i].map);
     }

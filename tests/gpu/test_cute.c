@@ -2,11 +2,8 @@
  * builds them and as Tiki's PTX is assembled, launched by the same contract on the same memory,
  * must give the same bits.
  *
- *     test_gpu_cute --write FOLDER    builds the CuTe target's binaries, where the package is
- *     test_gpu_cute                   reads them from the folder `cute` beside the program
- *
- * `make test-gpu` writes them when TIKI_CUTE_PYTHON says where the package is, so that the programs
- * can be taken to a machine that has a card and no package. */
+ * `make test-gpu` writes the binaries when TIKI_CUTE_PYTHON says where the package is, so that the
+ * programs can be taken to a machine that has a card and no package (cute_card.h). */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,16 +11,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <time.h>
 
 #include <cmocka.h>
 
-#include "gpu/card.h"
-#include "kernel/contract.h"
-#include "kernel/shared.h"
-#include "tiki/io.h"
+#include "gpu/cute_card.h"
 #include "tiki/library.h"
-#include "tiki/target.h"
 
 enum { MOST_TENSORS = 5, MOST_SCRATCH = 4 };
 
@@ -95,10 +88,42 @@ static const test_case cases[] = {
      false},
     {"column_sum", TK_LIBRARY_COLUMN_SUM, 2, {F16(100, 333), F16(0, 333)}, 0, 0, NULL, false},
     {"gemm", TK_LIBRARY_GEMM, 3, {F16(96, 72), F16(72, 80), F16(96, 80)}, 0, 0, NULL, false},
+    {"hopper_gemm",
+     TK_LIBRARY_HOPPER_GEMM,
+     3,
+     {F16(200, 72), F16(72, 136), F16(200, 136)},
+     0,
+     0,
+     NULL,
+     false},
+    {"hopper_gemm bf16",
+     TK_LIBRARY_HOPPER_GEMM,
+     3,
+     {BF16(512, 1024), BF16(1024, 512), BF16(512, 512)},
+     0,
+     0,
+     NULL,
+     false},
+    {"hopper_gemm narrow",
+     TK_LIBRARY_HOPPER_GEMM,
+     3,
+     {BF16(100, 64), BF16(64, 40), BF16(100, 40)},
+     0,
+     0,
+     "tile_n = 64, stages = 3",
+     false},
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { CASES = sizeof cases / sizeof *cases, LARGE_NUMBER = 8 * CASES };
 
-static char folder[1024];
+/* Timed alone. */
+static const test_case large = {"hopper_gemm of 4096",
+                                TK_LIBRARY_HOPPER_GEMM,
+                                3,
+                                {BF16(4096, 4096), BF16(4096, 4096), BF16(4096, 4096)},
+                                0,
+                                0,
+                                NULL,
+                                false};
 
 /* ---- plans ---- */
 
@@ -126,42 +151,31 @@ static tk_status plan_of(const test_case *c, tk_library_plan **out) {
                                   out);
 }
 
-static void path_of(int number, size_t launch, char *out, size_t bytes) {
-    snprintf(out, bytes, "%s/%d-%zu.cubin", folder, number, launch);
-}
+/* The number of a launch's binary. */
+static int number_of(int number, size_t launch) { return 8 * number + (int)launch; }
 
 /* ---- writing ---- */
 
-static tk_status write_case(int number) {
+static tk_status write_case(const test_case *c, int number) {
     tk_library_plan *plan;
-    TK_TRY(plan_of(&cases[number], &plan));
+    TK_TRY(plan_of(c, &plan));
     tk_status status = TK_OK;
     for (size_t i = 0; i < tk_library_plan_launches(plan) && status == TK_OK; i++) {
         tk_library_launch launch;
-        tk_artifact *artifact = NULL;
-        tk_build how = {.emit = TK_EMIT_BINARY};
-        char path[1200];
-        size_t bytes;
         status = tk_library_plan_launch(plan, i, &launch);
-        if (status == TK_OK) status = tk_kernel_build_cute(launch.kernel, &how, &artifact);
-        if (status != TK_OK) break;
-        const void *binary = tk_artifact_binary(artifact, &bytes);
-        path_of(number, i, path, sizeof path);
-        status = tk_file_write(path, binary, bytes);
-        tk_artifact_release(artifact);
+        if (status == TK_OK) status = cute_write(launch.kernel, number + (int)i);
     }
     tk_library_plan_release(plan);
     return status;
 }
 
-static int write_all(const char *to) {
-    snprintf(folder, sizeof folder, "%s", to);
-    mkdir(folder, 0777);
-    for (int i = 0; i < CASES; i++)
-        if (write_case(i) != TK_OK) {
-            fprintf(stderr, "%s: %s\n", cases[i].name, tk_error_message());
-            return 1;
-        }
+static int write_all(void) {
+    for (int i = 0; i <= CASES; i++) {
+        const test_case *c = i < CASES ? &cases[i] : &large;
+        if (write_case(c, number_of(i, 0)) == TK_OK) continue;
+        fprintf(stderr, "%s: %s\n", c->name, tk_error_message());
+        return 1;
+    }
     return 0;
 }
 
@@ -171,25 +185,6 @@ typedef struct memory {
     tk_queue *queue;
     tk_buffer *tensors[MOST_TENSORS], *scratch[MOST_SCRATCH];
 } memory;
-
-static tk_status load(const test_case *c, int number, size_t index, const tk_kernel *kernel,
-                      bool by_cute, tk_cuda_module **out) {
-    if (!by_cute) {
-        tk_artifact *artifact;
-        TK_TRY(tk_kernel_build_ptx(kernel, NULL, &artifact));
-        const char *text = tk_artifact_text(artifact);
-        tk_status status = tk_cuda_module_load(cuda, text, strlen(text), c->name, out);
-        tk_artifact_release(artifact);
-        return status;
-    }
-    char path[1200], *data;
-    size_t bytes;
-    path_of(number, index, path, sizeof path);
-    TK_TRY(tk_file_read(path, &data, &bytes));
-    tk_status status = tk_cuda_module_load(cuda, data, bytes, c->name, out);
-    tk_text_free(data);
-    return status;
-}
 
 static uint64_t bits_of(const memory *m, const tk_library_argument *argument) {
     switch (argument->kind) {
@@ -204,37 +199,12 @@ static uint64_t bits_of(const memory *m, const tk_library_argument *argument) {
 
 static void run_launch(const memory *m, const tk_library_launch *launch, tk_cuda_module *module) {
     tk_kargument arguments[TK_CUDA_MAX_PARAMS] = {{0}};
-    tk_cuda_packing packing = {0};
-    const void *values[TK_CUDA_MAX_PARAMS];
-    _Alignas(64) unsigned char packed[TK_CUDA_MAX_PARAM_BYTES];
-    tk_kdevice facts = {
-        .sms = cuda->info.multiprocessors, .shared_bytes = cuda->info.max_shared, .threads = 2048};
-    tk_klaunch shape;
-    tk_kshared_map shared;
-    tk_cuda_function *function;
-    tk_cuda_prepared prepared;
-    for (size_t i = 0; i < launch->n_arguments; i++) {
-        size_t bytes = (size_t)tk_kparam_bytes(launch->kernel, (int)i);
+    cute_launch ready;
+    for (size_t i = 0; i < launch->n_arguments; i++)
         arguments[i].bits = bits_of(m, &launch->arguments[i]);
-        values[i] = &arguments[i].bits;
-        assert_int_equal(tk_cuda_packing_add(&packing, bytes, bytes), TK_OK);
-    }
-    tk_cuda_pack(&packing, values, packed);
-    assert_int_equal(
-        tk_kernel_launch(launch->kernel, &facts, launch->n_arguments, arguments, &shape), TK_OK);
-    assert_int_equal(tk_cuda_module_function(module, tk_kernel_name(launch->kernel), &function),
+    assert_int_equal(cute_prepare(launch->kernel, module, launch->n_arguments, arguments, &ready),
                      TK_OK);
-    assert_int_equal(tk_kshared_place(launch->kernel, NULL, &shared), TK_OK);
-    tk_cuda_launch how = {.function = function,
-                          .dynamic_shared = (size_t)tk_kshared_total(&shared, shape.dynamic_shared),
-                          .packing = &packing,
-                          .site = "two targets"};
-    for (int i = 0; i < 3; i++) {
-        how.grid[i] = (uint32_t)shape.grid[i];
-        how.block[i] = (uint32_t)shape.block[i];
-    }
-    assert_int_equal(tk_cuda_launch_prepare(&how, &prepared), TK_OK);
-    assert_int_equal(tk_cuda_launch_run(&prepared, m->queue, NULL, packed), TK_OK);
+    assert_int_equal(cute_run(&ready, m->queue), TK_OK);
 }
 
 /* Whole numbers, as bits of the element. */
@@ -274,7 +244,8 @@ static void run_case(int number, bool by_cute, unsigned char **results) {
         tk_library_launch launch;
         tk_cuda_module *module;
         assert_int_equal(tk_library_plan_launch(plan, i, &launch), TK_OK);
-        if (load(c, number, i, launch.kernel, by_cute, &module) != TK_OK)
+        if ((by_cute ? cute_load(launch.kernel, number_of(number, i), &module)
+                     : ptx_load(launch.kernel, &module)) != TK_OK)
             fail_msg("%s: %s", c->name, tk_error_message());
         run_launch(&m, &launch, module);
         tk_cuda_module_release(module);
@@ -321,24 +292,77 @@ static void test_same_bits(void **state) {
     }
 }
 
-static bool find_folder(const char *program) {
-    char path[1200];
-    const char *slash = strrchr(program, '/');
-    snprintf(folder, sizeof folder, "%.*s/cute", slash ? (int)(slash - program) : 1,
-             slash ? program : ".");
-    path_of(0, 0, path, sizeof path);
-    struct stat info;
-    return stat(path, &info) == 0;
+/* ---- speed ---- */
+
+/* A large product by wgmma: where its sums were touched or its instructions put one behind the
+ * other, it would take several times as long as Tiki's own. */
+enum { LARGE = 4096, LAUNCHES = 20 };
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static double time_of(const cute_launch *ready, const memory *m) {
+    double best = 1e9;
+    for (int turn = 0; turn < 4; turn++) {
+        float first;
+        double start = seconds();
+        for (int i = 0; i < LAUNCHES; i++) assert_int_equal(cute_run(ready, m->queue), TK_OK);
+        assert_int_equal(
+            tk_cuda_download(m->queue, &first, address_of(m->tensors[2]), sizeof first, NULL),
+            TK_OK);
+        double each = (seconds() - start) / LAUNCHES;
+        if (turn && each < best) best = each;
+    }
+    return best;
+}
+
+static double time_target(bool by_cute) {
+    const test_case *c = &large;
+    unsigned char *host[MOST_TENSORS] = {NULL};
+    memory m = {0};
+    tk_library_plan *plan;
+    tk_library_launch launch;
+    tk_cuda_module *module;
+    tk_kargument arguments[TK_CUDA_MAX_PARAMS] = {{0}};
+    cute_launch ready;
+    assert_int_equal(plan_of(c, &plan), TK_OK);
+    assert_int_equal(tk_cuda_queue_open(cuda, &m.queue), TK_OK);
+    for (size_t i = 0; i < c->n_tensors; i++) host[i] = calloc(1, bytes_of(c, i));
+    fill_memory(c, plan, &m, host);
+    assert_int_equal(tk_library_plan_launch(plan, 0, &launch), TK_OK);
+    assert_int_equal(by_cute ? cute_load(launch.kernel, LARGE_NUMBER, &module)
+                             : ptx_load(launch.kernel, &module),
+                     TK_OK);
+    for (size_t i = 0; i < launch.n_arguments; i++)
+        arguments[i].bits = bits_of(&m, &launch.arguments[i]);
+    assert_int_equal(cute_prepare(launch.kernel, module, launch.n_arguments, arguments, &ready),
+                     TK_OK);
+    double each = time_of(&ready, &m);
+    tk_cuda_module_release(module);
+    for (size_t i = 0; i < MOST_TENSORS; i++) tk_buffer_release(m.tensors[i]);
+    for (size_t i = 0; i < c->n_tensors; i++) free(host[i]);
+    tk_cuda_queue_close(m.queue);
+    tk_library_plan_release(plan);
+    return each;
+}
+
+static void test_speed(void **state) {
+    (void)state;
+    double flops = 2.0 * LARGE * LARGE * LARGE, by_ptx = time_target(false),
+           by_cute = time_target(true);
+    printf("hopper_gemm of %d: %.0f TFLOP/s by PTX, %.0f by CuTe, %.3f of its time\n", LARGE,
+           flops / by_ptx * 1e-12, flops / by_cute * 1e-12, by_cute / by_ptx);
+    assert_true(by_cute < 1.5 * by_ptx);
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits)};
-    if (argc == 3 && !strcmp(argv[1], "--write")) return write_all(argv[2]);
-    if (!find_folder(argv[0])) {
-        printf("test_gpu_cute: skipped, no binaries of the CuTe compiler beside the program\n");
-        return CARD_SKIPPED;
-    }
-    if (!open_card("test_gpu_cute")) return CARD_SKIPPED;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
+                                       cmocka_unit_test(test_speed)};
+    if (!cute_begin("test_gpu_cute", argc, argv)) return CARD_SKIPPED;
+    if (cute_writing) return write_all();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tk_device_close(device);
     return failed;

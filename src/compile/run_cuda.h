@@ -1,0 +1,13 @@
+/* What a GPU makes of a launch contract, for run_cuda.c and for tests that launch by themselves. */
+#ifndef COMPILE_RUN_CUDA_H
+#define COMPILE_RUN_CUDA_H
+
+#include "kernel/contract.h"
+#include "runtime/cuda_module.h"
+
+/* A tensor map's rule for these arguments into `rule`, which begins all zero. Errors: those of the
+ * contract's expressions. */
+tk_status tk_run_tensor_rule(const tk_kbinding *binding, const tk_kmap *map,
+                             tk_cuda_tensor_rule *rule);
+
+#endif
