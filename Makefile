@@ -42,6 +42,7 @@ test: test-c test-python ## all tests of the optimised build
 
 test-c: deps-test $(BUILD)/.configured
 	@$(call build,$(BUILD))
+	@rm -rf $(BUILD)/kernels
 	@$(call ctest,$(BUILD))
 
 python: deps-python $(BUILD)/.python ## the package tiki in build/python, for PYTHONPATH
@@ -137,7 +138,8 @@ endif
 test-cute: deps-test $(BUILD)/.configured ## build all kernels with NVIDIA's CuTe compiler too (installs about 400 MB into build/cute-venv)
 	@$(call build,$(BUILD))
 	@tools/venv.sh $(BUILD)/cute-venv tests/target/cute/requirements.txt
-	@TIKI_CUTE_PYTHON=$(CURDIR)/$(BUILD)/cute-venv/bin/python $(call ctest,$(BUILD)) --tests-regex '^(target.cute|library\.)'
+	@[ -d $(BUILD)/kernels ] || $(call ctest,$(BUILD)) --tests-regex '^(kernel|library|compile|target)\.'
+	@TIKI_CUTE_PYTHON=$(CURDIR)/$(BUILD)/cute-venv/bin/python $(call ctest,$(BUILD)) --tests-regex '^(target\.cute|target\.both)'
 
 coverage: deps-coverage $(BUILD)/coverage/.configured ## lines of src that the tests reach
 	@$(call build,$(BUILD)/coverage)

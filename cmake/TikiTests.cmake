@@ -2,7 +2,8 @@
 # fast or slow (test_*_slow.c).
 #
 # A test runs in the root of the sources and finds in its environment: TIKI_BIN (the command),
-# TIKI_BUILD (the folder of the build), TMPDIR (a folder there for what the test writes).
+# TIKI_BUILD (the folder of the build), TMPDIR (a folder there for what the test writes),
+# TIKI_KEEP_KERNELS (a folder there for the kernels that it runs or builds).
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
 
@@ -10,6 +11,7 @@ set(test_tmp ${PROJECT_BINARY_DIR}/tmp)
 file(MAKE_DIRECTORY ${test_tmp})
 set(test_environment
     "TIKI_BIN=${PROJECT_BINARY_DIR}/bin/tiki" "TIKI_BUILD=${PROJECT_BINARY_DIR}" "TMPDIR=${test_tmp}"
+    "TIKI_KEEP_KERNELS=${PROJECT_BINARY_DIR}/kernels"
     "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp")

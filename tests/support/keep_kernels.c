@@ -1,21 +1,23 @@
-/* Keeps the kernels that tests run or build, for the test that builds each by both targets.
+/* Keeps the kernels that tests run or build, for the test that builds each by both targets
+ * (target/test_both_targets.c).
  *
  * Test programs are linked with --wrap for the two functions through which every kernel goes, so no
  * test names its kernels a second time. With TIKI_KEEP_KERNELS a kernel's text is written into that
- * folder under its digest; random tests make thousands, so a program keeps MOST at the most. */
+ * folder under its digest; random tests make thousands, so a program leaves MOST. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/sha256.h"
 #include "tiki/emulator.h"
 #include "tiki/target.h"
 
-enum { MOST = 100000 };
+enum { MOST = 600 };
 
 static atomic_int kept;
 
@@ -35,6 +37,7 @@ static void keep(const tk_kernel *kernel) {
     unsigned char digest[TK_SHA256_BYTES];
     char path[1024], *text = NULL;
     if (!folder || !kernel || atomic_load(&kept) >= MOST) return;
+    mkdir(folder, 0777);
     if (tk_kernel_print(kernel, 0, &text) != TK_OK) return;
     tk_sha256_of(text, strlen(text), digest);
     snprintf(path, sizeof path, "%s/%s-%02x%02x%02x%02x%02x%02x.tk", folder,

@@ -1,77 +1,90 @@
 #define _GNU_SOURCE
-/* Every kernel that other tests run or build, built by both targets: what one takes the other takes,
- * and the two binaries have the same table of parameters, which is that of the launch contract.
+/* Every kernel that other tests run or build, built by both targets: what PTX has a form of CuTe
+ * has one of, what PTX refuses by name CuTe refuses, and the two binaries have the table of
+ * parameters of the launch contract.
  *
- * The kernels lie in the folder that TIKI_KEPT_KERNELS names (support/keep_kernels.c, `make
- * test-cute`). Of a program that keeps more than MOST of them, as many are taken, in the order of
- * their digests, unless TIKI_KEPT_ALL is set. */
+ * The kernels lie in <build>/kernels, where the other tests leave them (support/keep_kernels.c);
+ * those of random tests are many, so of each program MOST are taken, in the order of their digests,
+ * or all of them with TIKI_BOTH_ALL. Skipped where there is no compiler of NVIDIA's, or no kernels.
+ */
 #include "support/kernel_files.h"
 
 #include <dirent.h>
 #include <pthread.h>
-#include <time.h>
 
 #include "target/cubin.h"
-#include "target/cute/worker.h"
+#include "tiki/passes.h"
 #include "tiki/target.h"
 
-enum { MOST = 48, MOST_FILES = 20000, THREADS = 2 };
+enum { MOST = 32, THREADS = 2 };
 
-static char *names[MOST_FILES];
-static int n_names, next_name, n_built, n_refused, n_failed;
-static const char *folder;
+static char folder[1024];
+static struct dirent **files;
+static int n_files, next_file;
+static int n_built, n_refused, n_faulty, n_wrong;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- one kernel ---- */
 
-/* The records of parameters, as the binary has them. */
-static bool has_parameters(const tk_artifact *artifact, const tk_kernel *kernel) {
+static void count(int *what) {
+    pthread_mutex_lock(&lock);
+    ++*what;
+    pthread_mutex_unlock(&lock);
+}
+
+static void complain(const char *name, const char *what) {
+    fprintf(stderr, "%s: %s: %s\n", name, what, tk_error_message());
+    count(&n_wrong);
+}
+
+static bool keeps_contract(const tk_artifact *artifact, const tk_kernel *kernel) {
     size_t bytes;
     const unsigned char *binary = tk_artifact_binary(artifact, &bytes);
     return binary && tk_cubin_check(binary, bytes, kernel, "sm_90a") == TK_OK;
 }
 
-static void report(const char *name, const char *what) {
-    fprintf(stderr, "%s: %s: %s\n", name, what, tk_error_message());
-    pthread_mutex_lock(&lock);
-    n_failed++;
-    pthread_mutex_unlock(&lock);
-}
-
-static tk_status build_both(const tk_kernel *kernel, tk_artifact **by_ptx, tk_artifact **by_cute) {
-    tk_build how = {.emit = TK_EMIT_BINARY};
-    tk_status status = tk_kernel_build_ptx(kernel, &how, by_ptx);
-    if (status != TK_OK) return status;
-    return tk_kernel_build_cute(kernel, &how, by_cute);
+/* A kernel that PTX refuses by name has no form in CuTe either; one with a planted fault is refused
+ * for what it does, which is the other target's to find or to mend. */
+static void check_refusal(const char *name, const tk_kernel *kernel, tk_status status) {
+    tk_artifact *artifact = NULL;
+    if (status != TK_UNSUPPORTED)
+        count(&n_faulty);
+    else if (tk_kernel_build_cute(kernel, NULL, &artifact) != TK_UNSUPPORTED)
+        complain(name, "refused by PTX alone");
+    else
+        count(&n_refused);
+    tk_artifact_release(artifact);
 }
 
 static void check(const char *name, const tk_kernel *kernel) {
     tk_artifact *by_ptx = NULL, *by_cute = NULL;
-    tk_status status = build_both(kernel, &by_ptx, &by_cute);
-    if (!by_ptx) {
-        bool refused = status == TK_UNSUPPORTED &&
-                       tk_kernel_build_cute(kernel, NULL, &by_cute) == TK_UNSUPPORTED;
-        if (!refused) report(name, "refused by one target alone");
-        n_refused++;
-    } else if (status != TK_OK) {
-        report(name, "not built by CuTe");
-    } else if (!has_parameters(by_ptx, kernel) || !has_parameters(by_cute, kernel)) {
-        report(name, "parameters");
-    }
+    tk_build how = {.emit = TK_EMIT_BINARY};
+    tk_status status = tk_kernel_build_ptx(kernel, &how, &by_ptx);
+    if (status != TK_OK)
+        check_refusal(name, kernel, status);
+    else if (tk_kernel_build_cute(kernel, &how, &by_cute) != TK_OK)
+        complain(name, "not built by CuTe");
+    else if (!keeps_contract(by_ptx, kernel) || !keeps_contract(by_cute, kernel))
+        complain(name, "another table of parameters");
+    else
+        count(&n_built);
     tk_artifact_release(by_ptx);
     tk_artifact_release(by_cute);
 }
 
+/* In the thread form, which PTX is printed from. */
 static void check_file(const char *name) {
-    char path[1200], *text;
-    tk_kernel *kernel = NULL;
+    char path[1300];
+    tk_kernel *kernel = NULL, *lowered = NULL;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    text = read_text_file(path);
-    if (tk_kernel_parse(text, name, &kernel) != TK_OK)
-        report(name, "not read back");
+    char *text = read_text_file(path);
+    if (tk_kernel_parse(text, name, &kernel) != TK_OK ||
+        tk_kernel_lower(kernel, TK_KFORM_THREAD, 0, &lowered) != TK_OK)
+        complain(name, "not read back");
     else
-        check(name, kernel);
+        check(name, lowered);
     tk_kernel_release(kernel);
+    tk_kernel_release(lowered);
     free(text);
 }
 
@@ -79,35 +92,68 @@ static void *work(void *unused) {
     (void)unused;
     for (;;) {
         pthread_mutex_lock(&lock);
-        const char *name = next_name < n_names ? names[next_name++] : NULL;
-        n_built += name != NULL;
+        const char *name = next_file < n_files ? files[next_file++]->d_name : NULL;
         pthread_mutex_unlock(&lock);
         if (!name) return NULL;
         check_file(name);
     }
 }
 
-int main(void) {
-    struct dirent **list;
-    folder = getenv("TIKI_KEPT_KERNELS");
-    int count = scandir(folder, &list, NULL, alphasort);
-    const char *pattern = getenv("ONLY");
-    int64_t of_program = 0; char program[256] = "";
-    for (int i = 0; i < count; i++) {
-        const char *dash = strrchr(list[i]->d_name, '-');
-        if (!dash) continue;
-        size_t l = (size_t)(dash - list[i]->d_name);
-        if (strncmp(program, list[i]->d_name, l) || program[l]) { of_program = 0; snprintf(program, sizeof program, "%.*s", (int)l, list[i]->d_name); }
-        if (pattern && !strstr(program, pattern)) continue;
-        if (of_program++ >= MOST && !getenv("TIKI_KEPT_ALL")) continue;
-        names[n_names++] = strdup(list[i]->d_name);
+/* ---- all of them ---- */
+
+static size_t program_length(const char *name) {
+    const char *dash = strrchr(name, '-');
+    return dash ? (size_t)(dash - name) : strlen(name);
+}
+
+static int is_kernel(const struct dirent *file) {
+    size_t length = strlen(file->d_name);
+    return length > 3 && !strcmp(file->d_name + length - 3, ".tk");
+}
+
+/* Leaves MOST of each program, which stand beside each other. */
+static void thin_out(void) {
+    int kept = 0, of_program = 0;
+    for (int i = 0; i < n_files; i++) {
+        const char *name = files[i]->d_name, *last = kept ? files[kept - 1]->d_name : "";
+        size_t length = program_length(name);
+        bool same = length == program_length(last) && !strncmp(name, last, length);
+        of_program = same ? of_program + 1 : 1;
+        if (of_program <= MOST)
+            files[kept++] = files[i];
+        else
+            free(files[i]);
     }
-    printf("%d kernels\n", n_names);
-    struct timespec a, b; clock_gettime(CLOCK_MONOTONIC, &a);
-    pthread_t t[THREADS];
-    for (int i = 0; i < THREADS; i++) pthread_create(&t[i], NULL, work, NULL);
-    for (int i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
-    clock_gettime(CLOCK_MONOTONIC, &b);
-    printf("%d built, %d refused by both, %d failed, %.1f s\n", n_built, n_refused, n_failed, (double)(b.tv_sec-a.tv_sec)+1e-9*(double)(b.tv_nsec-a.tv_nsec));
-    return n_failed != 0;
+    n_files = kept;
+}
+
+static void test_every_kernel(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    char version[64];
+    const char *build = getenv("TIKI_BUILD");
+    snprintf(folder, sizeof folder, "%s/kernels", build ? build : "build");
+    n_files = scandir(folder, &files, is_kernel, alphasort);
+    if (!getenv("TIKI_CUTE_PYTHON") || n_files <= 0 ||
+        tk_cute_version(version, sizeof version) != TK_OK) {
+        print_message("skipped: no compiler, or no kernels in %s; `make test-cute`\n", folder);
+        skip();
+    }
+    int all = n_files;
+    if (!getenv("TIKI_BOTH_ALL")) thin_out();
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    print_message("of %d kernels %d: %d built by both, %d refused by both, %d with a fault\n", all,
+                  n_files, n_built, n_refused, n_faulty);
+    for (int i = 0; i < n_files; i++) free(files[i]);
+    free(files);
+    assert_int_equal(n_wrong, 0);
+    assert_true(n_built > 100);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_kernel)};
+    unsetenv("TIKI_KEEP_KERNELS"); /* they are kept */
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

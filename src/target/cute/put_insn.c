@@ -40,10 +40,11 @@ static const char *insn_text(tk_cute *x, const char *result, const char *text, b
         tk_strbuf_printf(&names, "%s%s", i ? ", " : "", operands[i].name);
         tk_strbuf_printf(&types, "%s%s", i ? ", " : "", operands[i].type);
     }
-    const char *line =
-        tk_cute_text(x, "llvm.inline_asm has_side_effects \"%s\", \"%s~{memory}\" %s : (%s) -> %s",
-                     text, letters.text ? letters.text : "", names.text ? names.text : "",
-                     types.text ? types.text : "", *result ? result : "()");
+    if (!pure) tk_strbuf_puts(&letters, "~{memory},");
+    const char *line = tk_cute_text(
+        x, "llvm.inline_asm%s \"%s\", \"%.*s\" %s : (%s) -> %s", pure ? "" : " has_side_effects",
+        text, letters.length ? (int)letters.length - 1 : 0, letters.text ? letters.text : "",
+        names.text ? names.text : "", types.text ? types.text : "", *result ? result : "()");
     x->body.failed |= letters.failed || names.failed || types.failed;
     tk_strbuf_deinit(&letters);
     tk_strbuf_deinit(&names);

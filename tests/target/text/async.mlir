@@ -42,8 +42,8 @@ module attributes {gpu.container_module} {
       nvvm.cp.async.bulk.wait_group 0 {read}
       llvm.fence syncscope("device") acq_rel
       %$t4 = llvm.atomicrmw add %y, %n syncscope("device") monotonic : !llvm.ptr<1>, i32
-      %$t5 = llvm.cmpxchg %y, %$t4, %n syncscope("device") acq_rel monotonic : !llvm.ptr<1>, i32
-      %$t6 = llvm.extractvalue %$t5[0] : !llvm.struct<(i32, i1)>
+      %$t5 = llvm.ptrtoint %y : !llvm.ptr<1> to i64
+      %$t6 = llvm.inline_asm has_side_effects "atom.acq_rel.gpu.global.cas.b32 $0, [$1], $2, $3;", "=r,l,r,r,~{memory}" %$t5, %$t4, %n : (i64, i32, i32) -> i32
       %$t7 = llvm.atomicrmw max %y, %$t6 syncscope("device") monotonic : !llvm.ptr<1>, i32
       nvvm.prefetch level = L2, %x : !llvm.ptr<1>
       nvvm.prefetch tensormap, %m : !llvm.ptr

@@ -32,137 +32,129 @@ module attributes {gpu.container_module} {
       cute.memref.store(%c, %$t6, %$c13) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"3">, f32) -> ()
       %$t7 = nvvm.ldmatrix %to {num = 4 : i32, layout = #nvvm.mma_layout<row>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
       %$t8 = llvm.extractvalue %$t7[0] : !llvm.struct<(i32, i32, i32, i32)>
-      %$t9 = vector.broadcast %$t8 : i32 to vector<1xi32>
-      %$t10 = vector.bitcast %$t9 : vector<1xi32> to vector<2xf16>
-      %$t11 = vector.extract %$t10[0] : f16 from vector<2xf16>
-      %$t12 = cute.static : !cute.coord<"0">
-      cute.memref.store(%a, %$t12, %$t11) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"0">, f16) -> ()
-      %$t13 = vector.extract %$t10[1] : f16 from vector<2xf16>
-      %$t14 = cute.static : !cute.coord<"1">
-      cute.memref.store(%a, %$t14, %$t13) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"1">, f16) -> ()
-      %$t15 = llvm.extractvalue %$t7[1] : !llvm.struct<(i32, i32, i32, i32)>
-      %$t16 = vector.broadcast %$t15 : i32 to vector<1xi32>
-      %$t17 = vector.bitcast %$t16 : vector<1xi32> to vector<2xf16>
-      %$t18 = vector.extract %$t17[0] : f16 from vector<2xf16>
-      %$t19 = cute.static : !cute.coord<"2">
-      cute.memref.store(%a, %$t19, %$t18) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"2">, f16) -> ()
-      %$t20 = vector.extract %$t17[1] : f16 from vector<2xf16>
-      %$t21 = cute.static : !cute.coord<"3">
-      cute.memref.store(%a, %$t21, %$t20) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"3">, f16) -> ()
-      %$t22 = llvm.extractvalue %$t7[2] : !llvm.struct<(i32, i32, i32, i32)>
-      %$t23 = vector.broadcast %$t22 : i32 to vector<1xi32>
-      %$t24 = vector.bitcast %$t23 : vector<1xi32> to vector<2xf16>
-      %$t25 = vector.extract %$t24[0] : f16 from vector<2xf16>
-      %$t26 = cute.static : !cute.coord<"4">
-      cute.memref.store(%a, %$t26, %$t25) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"4">, f16) -> ()
-      %$t27 = vector.extract %$t24[1] : f16 from vector<2xf16>
-      %$t28 = cute.static : !cute.coord<"5">
-      cute.memref.store(%a, %$t28, %$t27) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"5">, f16) -> ()
-      %$t29 = llvm.extractvalue %$t7[3] : !llvm.struct<(i32, i32, i32, i32)>
-      %$t30 = vector.broadcast %$t29 : i32 to vector<1xi32>
-      %$t31 = vector.bitcast %$t30 : vector<1xi32> to vector<2xf16>
-      %$t32 = vector.extract %$t31[0] : f16 from vector<2xf16>
-      %$t33 = cute.static : !cute.coord<"6">
-      cute.memref.store(%a, %$t33, %$t32) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"6">, f16) -> ()
-      %$t34 = vector.extract %$t31[1] : f16 from vector<2xf16>
-      %$t35 = cute.static : !cute.coord<"7">
-      cute.memref.store(%a, %$t35, %$t34) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"7">, f16) -> ()
-      %$t36 = nvvm.ldmatrix %to {num = 2 : i32, layout = #nvvm.mma_layout<col>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32)>
-      %$t37 = llvm.extractvalue %$t36[0] : !llvm.struct<(i32, i32)>
-      %$t38 = vector.broadcast %$t37 : i32 to vector<1xi32>
-      %$t39 = vector.bitcast %$t38 : vector<1xi32> to vector<2xf16>
-      %$t40 = vector.extract %$t39[0] : f16 from vector<2xf16>
-      %$t41 = cute.static : !cute.coord<"0">
-      cute.memref.store(%b, %$t41, %$t40) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"0">, f16) -> ()
-      %$t42 = vector.extract %$t39[1] : f16 from vector<2xf16>
-      %$t43 = cute.static : !cute.coord<"1">
-      cute.memref.store(%b, %$t43, %$t42) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"1">, f16) -> ()
-      %$t44 = llvm.extractvalue %$t36[1] : !llvm.struct<(i32, i32)>
-      %$t45 = vector.broadcast %$t44 : i32 to vector<1xi32>
-      %$t46 = vector.bitcast %$t45 : vector<1xi32> to vector<2xf16>
-      %$t47 = vector.extract %$t46[0] : f16 from vector<2xf16>
-      %$t48 = cute.static : !cute.coord<"2">
-      cute.memref.store(%b, %$t48, %$t47) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"2">, f16) -> ()
-      %$t49 = vector.extract %$t46[1] : f16 from vector<2xf16>
-      %$t50 = cute.static : !cute.coord<"3">
-      cute.memref.store(%b, %$t50, %$t49) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"3">, f16) -> ()
-      %$t51 = cute.static : !cute.coord<"0">
-      %$t52 = cute.memref.load(%a, %$t51) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"0">) -> f16
-      %$t53 = cute.static : !cute.coord<"1">
-      %$t54 = cute.memref.load(%a, %$t53) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"1">) -> f16
-      %$t55 = vector.from_elements %$t52, %$t54 : vector<2xf16>
-      %$t56 = cute.static : !cute.coord<"2">
-      %$t57 = cute.memref.load(%a, %$t56) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"2">) -> f16
-      %$t58 = cute.static : !cute.coord<"3">
-      %$t59 = cute.memref.load(%a, %$t58) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"3">) -> f16
-      %$t60 = vector.from_elements %$t57, %$t59 : vector<2xf16>
-      %$t61 = cute.static : !cute.coord<"4">
-      %$t62 = cute.memref.load(%a, %$t61) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"4">) -> f16
-      %$t63 = cute.static : !cute.coord<"5">
-      %$t64 = cute.memref.load(%a, %$t63) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"5">) -> f16
-      %$t65 = vector.from_elements %$t62, %$t64 : vector<2xf16>
-      %$t66 = cute.static : !cute.coord<"6">
-      %$t67 = cute.memref.load(%a, %$t66) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"6">) -> f16
-      %$t68 = cute.static : !cute.coord<"7">
-      %$t69 = cute.memref.load(%a, %$t68) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"7">) -> f16
-      %$t70 = vector.from_elements %$t67, %$t69 : vector<2xf16>
-      %$t71 = cute.static : !cute.coord<"0">
-      %$t72 = cute.memref.load(%b, %$t71) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"0">) -> f16
-      %$t73 = cute.static : !cute.coord<"1">
-      %$t74 = cute.memref.load(%b, %$t73) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"1">) -> f16
-      %$t75 = vector.from_elements %$t72, %$t74 : vector<2xf16>
-      %$t76 = cute.static : !cute.coord<"2">
-      %$t77 = cute.memref.load(%b, %$t76) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"2">) -> f16
-      %$t78 = cute.static : !cute.coord<"3">
-      %$t79 = cute.memref.load(%b, %$t78) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"3">) -> f16
-      %$t80 = vector.from_elements %$t77, %$t79 : vector<2xf16>
-      %$t81 = cute.static : !cute.coord<"0">
-      %$t82 = cute.memref.load(%c, %$t81) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"0">) -> f32
-      %$t83 = cute.static : !cute.coord<"1">
-      %$t84 = cute.memref.load(%c, %$t83) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"1">) -> f32
-      %$t85 = cute.static : !cute.coord<"2">
-      %$t86 = cute.memref.load(%c, %$t85) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"2">) -> f32
-      %$t87 = cute.static : !cute.coord<"3">
-      %$t88 = cute.memref.load(%c, %$t87) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"3">) -> f32
-      %$t89 = nvvm.mma.sync A[%$t55, %$t60, %$t65, %$t70] B[%$t75, %$t80] C[%$t82, %$t84, %$t86, %$t88] {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (vector<2xf16>, vector<2xf16>, f32) -> !llvm.struct<(f32, f32, f32, f32)>
-      %$t90 = llvm.extractvalue %$t89[0] : !llvm.struct<(f32, f32, f32, f32)>
-      %$t91 = cute.static : !cute.coord<"0">
-      cute.memref.store(%c, %$t91, %$t90) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"0">, f32) -> ()
-      %$t92 = llvm.extractvalue %$t89[1] : !llvm.struct<(f32, f32, f32, f32)>
-      %$t93 = cute.static : !cute.coord<"1">
-      cute.memref.store(%c, %$t93, %$t92) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"1">, f32) -> ()
-      %$t94 = llvm.extractvalue %$t89[2] : !llvm.struct<(f32, f32, f32, f32)>
-      %$t95 = cute.static : !cute.coord<"2">
-      cute.memref.store(%c, %$t95, %$t94) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"2">, f32) -> ()
-      %$t96 = llvm.extractvalue %$t89[3] : !llvm.struct<(f32, f32, f32, f32)>
-      %$t97 = cute.static : !cute.coord<"3">
-      cute.memref.store(%c, %$t97, %$t96) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"3">, f32) -> ()
-      %$t98 = cute.static : !cute.coord<"0">
-      %$t99 = cute.memref.load(%b, %$t98) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"0">) -> f16
-      %$t100 = cute.static : !cute.coord<"1">
-      %$t101 = cute.memref.load(%b, %$t100) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"1">) -> f16
+      %$t9 = llvm.bitcast %$t8 : i32 to vector<2xf16>
+      %$t10 = vector.extract %$t9[0] : f16 from vector<2xf16>
+      %$t11 = cute.static : !cute.coord<"0">
+      cute.memref.store(%a, %$t11, %$t10) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"0">, f16) -> ()
+      %$t12 = vector.extract %$t9[1] : f16 from vector<2xf16>
+      %$t13 = cute.static : !cute.coord<"1">
+      cute.memref.store(%a, %$t13, %$t12) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"1">, f16) -> ()
+      %$t14 = llvm.extractvalue %$t7[1] : !llvm.struct<(i32, i32, i32, i32)>
+      %$t15 = llvm.bitcast %$t14 : i32 to vector<2xf16>
+      %$t16 = vector.extract %$t15[0] : f16 from vector<2xf16>
+      %$t17 = cute.static : !cute.coord<"2">
+      cute.memref.store(%a, %$t17, %$t16) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"2">, f16) -> ()
+      %$t18 = vector.extract %$t15[1] : f16 from vector<2xf16>
+      %$t19 = cute.static : !cute.coord<"3">
+      cute.memref.store(%a, %$t19, %$t18) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"3">, f16) -> ()
+      %$t20 = llvm.extractvalue %$t7[2] : !llvm.struct<(i32, i32, i32, i32)>
+      %$t21 = llvm.bitcast %$t20 : i32 to vector<2xf16>
+      %$t22 = vector.extract %$t21[0] : f16 from vector<2xf16>
+      %$t23 = cute.static : !cute.coord<"4">
+      cute.memref.store(%a, %$t23, %$t22) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"4">, f16) -> ()
+      %$t24 = vector.extract %$t21[1] : f16 from vector<2xf16>
+      %$t25 = cute.static : !cute.coord<"5">
+      cute.memref.store(%a, %$t25, %$t24) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"5">, f16) -> ()
+      %$t26 = llvm.extractvalue %$t7[3] : !llvm.struct<(i32, i32, i32, i32)>
+      %$t27 = llvm.bitcast %$t26 : i32 to vector<2xf16>
+      %$t28 = vector.extract %$t27[0] : f16 from vector<2xf16>
+      %$t29 = cute.static : !cute.coord<"6">
+      cute.memref.store(%a, %$t29, %$t28) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"6">, f16) -> ()
+      %$t30 = vector.extract %$t27[1] : f16 from vector<2xf16>
+      %$t31 = cute.static : !cute.coord<"7">
+      cute.memref.store(%a, %$t31, %$t30) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"7">, f16) -> ()
+      %$t32 = nvvm.ldmatrix %to {num = 2 : i32, layout = #nvvm.mma_layout<col>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32)>
+      %$t33 = llvm.extractvalue %$t32[0] : !llvm.struct<(i32, i32)>
+      %$t34 = llvm.bitcast %$t33 : i32 to vector<2xf16>
+      %$t35 = vector.extract %$t34[0] : f16 from vector<2xf16>
+      %$t36 = cute.static : !cute.coord<"0">
+      cute.memref.store(%b, %$t36, %$t35) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"0">, f16) -> ()
+      %$t37 = vector.extract %$t34[1] : f16 from vector<2xf16>
+      %$t38 = cute.static : !cute.coord<"1">
+      cute.memref.store(%b, %$t38, %$t37) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"1">, f16) -> ()
+      %$t39 = llvm.extractvalue %$t32[1] : !llvm.struct<(i32, i32)>
+      %$t40 = llvm.bitcast %$t39 : i32 to vector<2xf16>
+      %$t41 = vector.extract %$t40[0] : f16 from vector<2xf16>
+      %$t42 = cute.static : !cute.coord<"2">
+      cute.memref.store(%b, %$t42, %$t41) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"2">, f16) -> ()
+      %$t43 = vector.extract %$t40[1] : f16 from vector<2xf16>
+      %$t44 = cute.static : !cute.coord<"3">
+      cute.memref.store(%b, %$t44, %$t43) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"3">, f16) -> ()
+      %$t45 = cute.static : !cute.coord<"0">
+      %$t46 = cute.memref.load(%a, %$t45) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"0">) -> f16
+      %$t47 = cute.static : !cute.coord<"1">
+      %$t48 = cute.memref.load(%a, %$t47) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"1">) -> f16
+      %$t49 = vector.from_elements %$t46, %$t48 : vector<2xf16>
+      %$t50 = cute.static : !cute.coord<"2">
+      %$t51 = cute.memref.load(%a, %$t50) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"2">) -> f16
+      %$t52 = cute.static : !cute.coord<"3">
+      %$t53 = cute.memref.load(%a, %$t52) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"3">) -> f16
+      %$t54 = vector.from_elements %$t51, %$t53 : vector<2xf16>
+      %$t55 = cute.static : !cute.coord<"4">
+      %$t56 = cute.memref.load(%a, %$t55) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"4">) -> f16
+      %$t57 = cute.static : !cute.coord<"5">
+      %$t58 = cute.memref.load(%a, %$t57) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"5">) -> f16
+      %$t59 = vector.from_elements %$t56, %$t58 : vector<2xf16>
+      %$t60 = cute.static : !cute.coord<"6">
+      %$t61 = cute.memref.load(%a, %$t60) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"6">) -> f16
+      %$t62 = cute.static : !cute.coord<"7">
+      %$t63 = cute.memref.load(%a, %$t62) : (!cute.memref<f16, rmem, align<16>, "(8):(1)">, !cute.coord<"7">) -> f16
+      %$t64 = vector.from_elements %$t61, %$t63 : vector<2xf16>
+      %$t65 = cute.static : !cute.coord<"0">
+      %$t66 = cute.memref.load(%b, %$t65) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"0">) -> f16
+      %$t67 = cute.static : !cute.coord<"1">
+      %$t68 = cute.memref.load(%b, %$t67) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"1">) -> f16
+      %$t69 = vector.from_elements %$t66, %$t68 : vector<2xf16>
+      %$t70 = cute.static : !cute.coord<"2">
+      %$t71 = cute.memref.load(%b, %$t70) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"2">) -> f16
+      %$t72 = cute.static : !cute.coord<"3">
+      %$t73 = cute.memref.load(%b, %$t72) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"3">) -> f16
+      %$t74 = vector.from_elements %$t71, %$t73 : vector<2xf16>
+      %$t75 = cute.static : !cute.coord<"0">
+      %$t76 = cute.memref.load(%c, %$t75) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"0">) -> f32
+      %$t77 = cute.static : !cute.coord<"1">
+      %$t78 = cute.memref.load(%c, %$t77) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"1">) -> f32
+      %$t79 = cute.static : !cute.coord<"2">
+      %$t80 = cute.memref.load(%c, %$t79) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"2">) -> f32
+      %$t81 = cute.static : !cute.coord<"3">
+      %$t82 = cute.memref.load(%c, %$t81) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"3">) -> f32
+      %$t83 = nvvm.mma.sync A[%$t49, %$t54, %$t59, %$t64] B[%$t69, %$t74] C[%$t76, %$t78, %$t80, %$t82] {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (vector<2xf16>, vector<2xf16>, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+      %$t84 = llvm.extractvalue %$t83[0] : !llvm.struct<(f32, f32, f32, f32)>
+      %$t85 = cute.static : !cute.coord<"0">
+      cute.memref.store(%c, %$t85, %$t84) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"0">, f32) -> ()
+      %$t86 = llvm.extractvalue %$t83[1] : !llvm.struct<(f32, f32, f32, f32)>
+      %$t87 = cute.static : !cute.coord<"1">
+      cute.memref.store(%c, %$t87, %$t86) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"1">, f32) -> ()
+      %$t88 = llvm.extractvalue %$t83[2] : !llvm.struct<(f32, f32, f32, f32)>
+      %$t89 = cute.static : !cute.coord<"2">
+      cute.memref.store(%c, %$t89, %$t88) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"2">, f32) -> ()
+      %$t90 = llvm.extractvalue %$t83[3] : !llvm.struct<(f32, f32, f32, f32)>
+      %$t91 = cute.static : !cute.coord<"3">
+      cute.memref.store(%c, %$t91, %$t90) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"3">, f32) -> ()
+      %$t92 = cute.static : !cute.coord<"0">
+      %$t93 = cute.memref.load(%b, %$t92) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"0">) -> f16
+      %$t94 = cute.static : !cute.coord<"1">
+      %$t95 = cute.memref.load(%b, %$t94) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"1">) -> f16
+      %$t96 = vector.from_elements %$t93, %$t95 : vector<2xf16>
+      %$t97 = llvm.bitcast %$t96 : vector<2xf16> to i32
+      %$t98 = cute.static : !cute.coord<"2">
+      %$t99 = cute.memref.load(%b, %$t98) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"2">) -> f16
+      %$t100 = cute.static : !cute.coord<"3">
+      %$t101 = cute.memref.load(%b, %$t100) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"3">) -> f16
       %$t102 = vector.from_elements %$t99, %$t101 : vector<2xf16>
-      %$t103 = vector.bitcast %$t102 : vector<2xf16> to vector<1xi32>
-      %$t104 = vector.extract %$t103[0] : i32 from vector<1xi32>
-      %$t105 = cute.static : !cute.coord<"2">
-      %$t106 = cute.memref.load(%b, %$t105) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"2">) -> f16
-      %$t107 = cute.static : !cute.coord<"3">
-      %$t108 = cute.memref.load(%b, %$t107) : (!cute.memref<f16, rmem, align<16>, "(4):(1)">, !cute.coord<"3">) -> f16
-      %$t109 = vector.from_elements %$t106, %$t108 : vector<2xf16>
-      %$t110 = vector.bitcast %$t109 : vector<2xf16> to vector<1xi32>
-      %$t111 = vector.extract %$t110[0] : i32 from vector<1xi32>
-      nvvm.stmatrix %to, %$t104, %$t111 {layout = #nvvm.mma_layout<row>} : !llvm.ptr<3>, i32, i32
+      %$t103 = llvm.bitcast %$t102 : vector<2xf16> to i32
+      nvvm.stmatrix %to, %$t97, %$t103 {layout = #nvvm.mma_layout<row>} : !llvm.ptr<3>, i32, i32
       %four = arith.muli %lane, %$c14 : i32
       %out = llvm.getelementptr %y[%four] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
-      %$t112 = cute.static : !cute.coord<"0">
-      %$t113 = cute.memref.load(%c, %$t112) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"0">) -> f32
-      %$t114 = cute.static : !cute.coord<"1">
-      %$t115 = cute.memref.load(%c, %$t114) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"1">) -> f32
-      %$t116 = cute.static : !cute.coord<"2">
-      %$t117 = cute.memref.load(%c, %$t116) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"2">) -> f32
-      %$t118 = cute.static : !cute.coord<"3">
-      %$t119 = cute.memref.load(%c, %$t118) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"3">) -> f32
-      %all = vector.from_elements %$t113, %$t115, %$t117, %$t119 : vector<4xf32>
+      %$t104 = cute.static : !cute.coord<"0">
+      %$t105 = cute.memref.load(%c, %$t104) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"0">) -> f32
+      %$t106 = cute.static : !cute.coord<"1">
+      %$t107 = cute.memref.load(%c, %$t106) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"1">) -> f32
+      %$t108 = cute.static : !cute.coord<"2">
+      %$t109 = cute.memref.load(%c, %$t108) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"2">) -> f32
+      %$t110 = cute.static : !cute.coord<"3">
+      %$t111 = cute.memref.load(%c, %$t110) : (!cute.memref<f32, rmem, align<16>, "(4):(1)">, !cute.coord<"3">) -> f32
+      %all = vector.from_elements %$t105, %$t107, %$t109, %$t111 : vector<4xf32>
       llvm.store %all, %out {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
       cuda.return
     }

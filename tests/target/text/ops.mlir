@@ -259,11 +259,11 @@ module attributes {gpu.container_module} {
       %$t154 = math.ctlz %v44 : i64
       %$t155 = arith.trunci %$t154 : i64 to i32
       %v72 = llvm.intr.bitreverse(%v44) : (i64) -> i64
-      %v73 = nvvm.inline_ptx "prmt.b32 $0, $1, $2, $3;" ro(%$t155, %i0, %$c109 : i32, i32, i32) -> i32
-      %v74 = nvvm.inline_ptx "prmt.b32.rc16 $0, $1, $2, $3;" ro(%v73, %i0, %thread : i32, i32, i32) -> i32
-      %v75 = nvvm.inline_ptx "lop3.b32 $0, $1, $2, $3, 150;" ro(%v74, %i0, %thread : i32, i32, i32) -> i32
-      %v76 = nvvm.inline_ptx "shf.l.clamp.b32 $0, $1, $2, $3;" ro(%v75, %i0, %thread : i32, i32, i32) -> i32
-      %v77 = nvvm.inline_ptx "shf.r.wrap.b32 $0, $1, $2, $3;" ro(%v76, %i0, %thread : i32, i32, i32) -> i32
+      %v73 = llvm.inline_asm "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r" %$t155, %i0, %$c109 : (i32, i32, i32) -> i32
+      %v74 = llvm.inline_asm "prmt.b32.rc16 $0, $1, $2, $3;", "=r,r,r,r" %v73, %i0, %thread : (i32, i32, i32) -> i32
+      %v75 = llvm.inline_asm "lop3.b32 $0, $1, $2, $3, 150;", "=r,r,r,r" %v74, %i0, %thread : (i32, i32, i32) -> i32
+      %v76 = llvm.inline_asm "shf.l.clamp.b32 $0, $1, $2, $3;", "=r,r,r,r" %v75, %i0, %thread : (i32, i32, i32) -> i32
+      %v77 = llvm.inline_asm "shf.r.wrap.b32 $0, $1, $2, $3;", "=r,r,r,r" %v76, %i0, %thread : (i32, i32, i32) -> i32
       %v78 = arith.addf %f1, %f0 : f32
       %v79 = arith.subf %v78, %f0 : f32
       %v80 = arith.mulf %v79, %f0 : f32
@@ -327,7 +327,7 @@ module attributes {gpu.container_module} {
       %v136 = llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"(%v135) : (f32) -> f32
       %v137 = llvm.call_intrinsic "llvm.nvvm.sin.approx.f"(%v136) : (f32) -> f32
       %v138 = llvm.call_intrinsic "llvm.nvvm.cos.approx.f"(%v137) : (f32) -> f32
-      %v139 = nvvm.inline_ptx "tanh.approx.f32 $0, $1;" ro(%v138 : f32) -> f32
+      %v139 = llvm.inline_asm "tanh.approx.f32 $0, $1;", "=f,f" %v138 : (f32) -> f32
       %$t174 = llvm.call_intrinsic "llvm.nvvm.div.approx.f"(%v139, %f1) : (f32, f32) -> f32
       %v141 = arith.cmpi eq, %v77, %i0 : i32
       %v142 = arith.cmpi ne, %v77, %i0 : i32
@@ -406,13 +406,13 @@ module attributes {gpu.container_module} {
       %v214 = arith.addf %v202, %v213 : bf16
       %v215 = arith.extf %v214 : bf16 to f32
       %v216 = arith.addf %v212, %v215 : f32
-      %$t176 = nvvm.inline_ptx "cvt.rz.f16.f32 $0, $1;" ro(%v216 : f32) -> i16
+      %$t176 = llvm.inline_asm "cvt.rz.f16.f32 $0, $1;", "=h,f" %v216 : (f32) -> i16
       %$t177 = arith.bitcast %$t176 : i16 to f16
       %v218 = arith.addf %v210, %$t177 : f16
-      %$t178 = nvvm.inline_ptx "cvt.rm.f16.f32 $0, $1;" ro(%v216 : f32) -> i16
+      %$t178 = llvm.inline_asm "cvt.rm.f16.f32 $0, $1;", "=h,f" %v216 : (f32) -> i16
       %$t179 = arith.bitcast %$t178 : i16 to f16
       %v220 = arith.addf %v218, %$t179 : f16
-      %$t180 = nvvm.inline_ptx "cvt.rp.f16.f32 $0, $1;" ro(%v216 : f32) -> i16
+      %$t180 = llvm.inline_asm "cvt.rp.f16.f32 $0, $1;", "=h,f" %v216 : (f32) -> i16
       %$t181 = arith.bitcast %$t180 : i16 to f16
       %v222 = arith.addf %v220, %$t181 : f16
       %v223 = arith.sitofp %v204 : i32 to f32
