@@ -93,6 +93,11 @@ foreach(source ${test_sources})
                 COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
 endforeach()
 
+# It waits for hundreds of compilations.
+if(TEST target.both_targets)
+  set_tests_properties(target.both_targets PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE)
+endif()
+
 # Random calls of every op: here they must not crash; tests/python compares their values.
 if(NOT TIKI_SANITIZE MATCHES "thread")
   add_executable(op_calls tests/edge/op_calls.c tests/edge/op_draw.c tests/edge/op_fit.c
