@@ -813,16 +813,16 @@ def range_down(a):
 
 def escapes(a):
     kept = []
-    for i in range(a):
+    for i in range(a):  # here
         list.append(kept, i + 1)
-    return kept[0] * 2  # here
+    return kept[0] * 2
 
 
 def escapes_from_if(a):
     kept = {}
-    if a > 0:
+    if a > 0:  # here
         dict.update(kept, x=a * 3)
-    return kept["x"] + 1  # here
+    return kept["x"] + 1
 
 
 def appended_in_loop(a):
@@ -932,9 +932,9 @@ FAULTS = [
     (iterates_number, "a for over a Int32"),
     (range_of_float, "range of Float32"),
     (range_down, "range with step -1"),
-    (escapes, "a value made inside the for on line", "used outside of it"),
-    (escapes_from_if, "a value made inside the if on line"),
-    (appended_in_loop, "kept is [] before the for on line", "[Int32] after its body"),
+    (escapes, "kept (a list) is changed inside the for on line", "cannot be carried"),
+    (escapes_from_if, "kept (a dict) is changed inside the if on line"),
+    (appended_in_loop, "kept is a list or dictionary that the for on line", "changes in size"),
     (attribute_in_loop, "assignment to an attribute inside the for", "use a name"),
     (attribute_in_if, "assignment to an attribute inside the if"),
     (appended_on_one_path, "xs is [the Python value 1] where", "[] where it does not"),

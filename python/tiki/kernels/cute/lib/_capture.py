@@ -314,6 +314,17 @@ def _later(value: ast.expr) -> ast.Lambda:
     return ast.Lambda(args=nothing, body=value)
 
 
+def _condition(node: ast.expr) -> ast.expr:
+    """Of an expression only the truth counts here: `and` and `or` in it need not give one of their operands."""
+    if isinstance(node, ast.BoolOp):
+        node.tk_condition = True  # type: ignore[attr-defined]
+        for value in node.values:
+            _condition(value)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        _condition(node.operand)
+    return node
+
+
 _SYMBOLS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
@@ -390,7 +401,7 @@ class _Function(ast.NodeTransformer):
         live = [one for one in names if one in node.tk_out]
         begin = ast.Assign(
             targets=[ast.Name(id=name, ctx=ast.Store())],
-            value=_call("If", self.visit(node.test), _words(names), _words(live), self.outer_stores(node)),
+            value=_call("If", self.visit(_condition(node.test)), _words(names), _words(live), self.outer_stores(node)),
         )
         self.scopes.append((name, False))
         body = self.statements(node.body)
@@ -423,6 +434,9 @@ class _Function(ast.NodeTransformer):
 
     def visit_For(self, node: Any) -> list[ast.stmt]:
         name = self.fresh()
+        iterable = self.visit(node.iter)
+        if self.scopes and isinstance(node.iter, (ast.Name, ast.Attribute, ast.Subscript)):
+            iterable = _at(_call("once", self.enclosing(self.scopes), iterable), node.iter)
         stored = _stores(node.body) & self.locals | self.rebound
         targets = _stores(node.target)
         names = sorted((stored | targets & self.locals) & node.tk_head)
@@ -430,7 +444,7 @@ class _Function(ast.NodeTransformer):
             targets=[ast.Name(id=name, ctx=ast.Store())],
             value=_call(
                 "For",
-                self.visit(node.iter),
+                iterable,
                 _words(names),
                 _words(sorted(targets)),
                 self.changed(node, names),
@@ -461,7 +475,7 @@ class _Function(ast.NodeTransformer):
             targets=[ast.Name(id=name, ctx=ast.Store())],
             value=_call("While", _words(names), self.changed(node, names), self.outer_stores(node)),
         )
-        test = _method(name, "test", self.visit(node.test), _tuple(names))
+        test = _method(name, "test", self.visit(_condition(node.test)), _tuple(names))
         self.scopes.append((name, True))
         body = self.statements(node.body)
         orelse = self.statements(node.orelse)
@@ -475,8 +489,12 @@ class _Function(ast.NodeTransformer):
     def leaving(self, word: str, node: ast.stmt, scopes: list[tuple[str, bool]]) -> Any:
         if not scopes:
             return node
-        objects = ast.Tuple(elts=[ast.Name(id=name, ctx=ast.Load()) for name, _ in scopes], ctx=ast.Load())
-        return self.place([ast.Expr(value=_call("leaving", ast.Constant(value=word), objects)), node], node)
+        left = _call("leaving", ast.Constant(value=word), self.enclosing(scopes))
+        return self.place([ast.Expr(value=left), node], node)
+
+    def enclosing(self, scopes: list[tuple[str, bool]]) -> ast.expr:
+        """The objects of statements."""
+        return ast.Tuple(elts=[ast.Name(id=name, ctx=ast.Load()) for name, _ in scopes], ctx=ast.Load())
 
     def visit_Return(self, node: ast.Return) -> Any:
         if node.value is not None:
@@ -543,7 +561,7 @@ class _Function(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         message = self.visit(node.msg) if node.msg is not None else ast.Constant(value="")
-        return _at(ast.Expr(value=_call("assert_", self.visit(node.test), _later(message))), node)
+        return _at(ast.Expr(value=_call("assert_", self.visit(_condition(node.test)), _later(message))), node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.decorator_list = [self.visit(one) for one in node.decorator_list]
@@ -578,6 +596,8 @@ class _Function(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         name = "and_" if isinstance(node.op, ast.And) else "or_"
+        if not hasattr(node, "tk_condition"):
+            name += "value"
         first, *rest = node.values
         result = self.visit(first)
         for value in rest:
@@ -585,16 +605,25 @@ class _Function(ast.NodeTransformer):
         return result
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        operand = self.visit(node.operand)
+        operand = self.visit(_condition(node.operand) if isinstance(node.op, ast.Not) else node.operand)
         if isinstance(node.op, ast.Not):
             return _at(_call("not_", operand), node)
         node.operand = operand
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        return _at(_call("ternary", self.visit(node.test), self.lazily(node.body), self.lazily(node.orelse)), node)
+        return _at(
+            _call("ternary", self.visit(_condition(node.test)), self.lazily(node.body), self.lazily(node.orelse)), node
+        )
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        self.generic_visit(node)
+        return self.leaving("raise", node, self.scopes)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            name = "is_" if isinstance(node.ops[0], ast.Is) else "is_not"
+            return _at(_call(name, self.visit(node.left), self.visit(node.comparators[0])), node)
         if len(node.ops) == 1 or not all(type(op) in _SYMBOLS for op in node.ops):
             return self.generic_visit(node)
         pairs: list[ast.expr] = []
@@ -608,6 +637,8 @@ class _Function(ast.NodeTransformer):
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         plain = name in ("range", "min", "max") and name not in self.locals
         self.generic_visit(node)
+        if name == "next" and name not in self.locals and self.scopes:
+            return _at(_call("next_", self.enclosing(self.scopes), node.func, *node.args), node)
         if plain:
             node.args.insert(0, node.func)
             node.func = _call(name + "_").func

@@ -15,6 +15,7 @@ from typing import Any
 from tiki.kernels.cute.lib import _numeric as numeric
 from tiki.kernels.cute.lib._numeric import Boolean, Int32, Int64, Numeric, Vector
 from tiki.kernels.cute.lib._tape import Flow, Ir, Region, Var, current, fail, where
+from tiki.kernels.cute.lib._watch import Copies, Saved, Watch, is_container, put, reached_but_by, settle
 
 # ---- names without a value ----
 
@@ -174,15 +175,6 @@ def same(a: Any, b: Any) -> bool:
     return bool(a[1:] == b[1:])
 
 
-def snapshot(value: Any) -> Any:
-    """Lists and dictionaries copied, so that a branch that changes them leaves the other one alone."""
-    if type(value) is list:
-        return [snapshot(item) for item in value]
-    if type(value) is dict:
-        return {key: snapshot(item) for key, item in value.items()}
-    return value
-
-
 def irs_of(value: Any) -> tuple[Any, list[Ir]]:
     found: list[Any] = []
     structure = leaves(value, found)
@@ -213,6 +205,7 @@ class Scope:
     """A statement of control flow: of plain values until a device value opens a region."""
 
     word = "if"
+    watch: Watch
 
     def __init__(self, names: tuple[str, ...], outer: tuple[str, ...]) -> None:
         self.names = names
@@ -234,9 +227,12 @@ def leaving(word: str, scopes: tuple[Scope, ...]) -> None:
     it), and assignments to attributes (which nothing carries)."""
     for scope in reversed(scopes):
         if scope.dynamic:
-            hint = "put what follows under the opposite condition, or carry a Boolean"
-            if word not in ("return", "break", "continue"):
-                hint = "use a name, which is carried"
+            hint = {
+                "assignment to an attribute": "use a name, which is carried",
+                "raise": "assert a condition of the device, or call cute.arch.trap",
+                "next": "take it before",
+                "a for over an iterator": "make a list of it before",
+            }.get(word, "put what follows under the opposite condition, or carry a Boolean")
             raise fail(
                 f"{word} inside the {scope.word} on line {scope.line}, which the device decides, cannot be captured: "
                 f"{hint}"
@@ -254,6 +250,7 @@ class If(Scope):
         self.flow: Flow | None = None
         self.before: tuple[Any, ...] = ()
         self.after_then: tuple[Any, ...] = ()
+        self.held_then: tuple[Any, ...] = ()
         if isinstance(condition, Vector):
             raise fail("a vector as a condition")
 
@@ -263,7 +260,9 @@ class If(Scope):
             return bool(self.condition)
         refuse_outer(self.outer, "the if", self.line)
         trace = current()
-        self.before = tuple(snapshot(value) for value in values)
+        self.before = values
+        self.saved = Saved(values)
+        self.watch = Watch(set(self.saved.held))
         self.flow = Flow("if", (truth(self.condition).ir,))
         trace.region.ops.append(self.flow)
         self.region = trace.enter("if", self.line)
@@ -274,7 +273,11 @@ class If(Scope):
         if not self.dynamic:
             return values
         assert self.region is not None and self.flow is not None
-        self.after_then = values
+        self.watch.check(self.word, self.line)
+        self.copies = Copies()
+        self.after_then = tuple(self.copies.of(value) for value in values)
+        self.held_then = self.copies.of(self.before)
+        self.saved.restore()
         current().leave(self.region)
         self.region = current().enter("if", self.line)
         self.flow.regions.append(self.region)
@@ -287,22 +290,68 @@ class If(Scope):
         if not self.dynamic:
             return values
         assert self.region is not None and self.flow is not None
+        self.watch.check(self.word, self.line)
         trace = current()
         trace.leave(self.region)
         self.flow.yields = [[], []]
-        merged = [self.merge(name, a, b) for name, a, b in zip(self.names, self.after_then, values)]
+        self.others = Copies()
+        self.merged: dict[tuple[int, int], Any] = {}
+        after = tuple(self.others.of(value) for value in values)
+        held = self.others.of(self.before)
+        for name, a, b in zip(self.names, self.held_then, held):  # what the names held, whatever they hold now
+            if is_container(a):
+                self.container(name, a, b)
+        merged = [self.merge(name, a, b) for name, a, b in zip(self.names, self.after_then, after)]
         _prepare(self.flow, trace.region)
         return tuple(merged)
 
     def merge(self, name: str, a: Any, b: Any) -> Any:
         if a is b:
             return a
+        if is_container(a) and self.copies.original(a) is self.others.original(b):
+            return self.container(name, a, b)
         if name not in self.live:
             return Unset(f"is assigned in the if on line {self.line}")
         if isinstance(a, Unset) or isinstance(b, Unset):
             missing = "does not hold" if isinstance(b, Unset) else "holds"
             return Unset(f"has no value when the condition of the if on line {self.line} {missing}")
-        return merge_values(self.flow, name, a, b, f"the if on line {self.line}", self.line)
+        return self.container(name, a, b)
+
+    def container(self, name: str, a: Any, b: Any) -> Any:
+        """Behind the statement: the object itself where both branches have the same, its contents merged in place."""
+        key = (id(a), id(b))
+        if key in self.merged:
+            return self.merged[key]
+        made = merge_values(self.flow, name, a, b, f"the if on line {self.line}", self.line)
+        return self.own(a, b, made)
+
+    def own(self, a: Any, b: Any, made: Any) -> Any:
+        """A merged value with the objects that it stands for."""
+        if type(made) is tuple and type(a) is type(b) is tuple:
+            return tuple(self.own(*parts) for parts in zip(a, b, made))
+        if not is_container(made):
+            return made
+        key = (id(a), id(b))
+        if key not in self.merged:
+            mine, other = self.copies.original(a), self.others.original(b)
+            if mine is not other:
+                self.alone(mine)
+                self.alone(other)
+            self.merged[key] = target = mine if mine is other else made
+            parts = zip(a, b, made) if type(made) is list else zip(a.values(), b.values(), made.values())
+            items = [self.own(*part) for part in parts]
+            put(target, items if type(made) is list else list(zip(list(made), items)))
+        return self.merged[key]
+
+    def alone(self, value: Any) -> None:
+        """Another object takes the place of a container: nothing else may hold it, or the two would part."""
+        names = [name for name, before in zip(self.names, self.before) if before is value]
+        if id(value) in self.saved.held and (len(names) != 1 or id(value) in reached_but_by(self.names)):
+            raise fail(
+                f"{' and '.join(names) or 'a list or dictionary'} is bound to another {type(value).__name__} on one path "
+                f"of the if on line {self.line}, which the device decides, and something else holds it too: that cannot "
+                f"be captured; change its elements"
+            )
 
 
 def merge_values(flow: Any, name: str, a: Any, b: Any, what: str, line: int) -> Any:
@@ -375,6 +424,15 @@ class DeviceRange:
     def __iter__(self) -> Any:
         raise fail("a range of the device outside of a captured for statement")
 
+    def __reversed__(self) -> Any:
+        raise fail("reversed of a range of the device; count up and subtract")
+
+    def __len__(self) -> int:
+        raise fail("len of a range of the device: it is not known while the kernel is built")
+
+    def __getitem__(self, index: Any) -> Any:
+        raise fail("an element of a range of the device; compute it")
+
 
 def device_range(*bounds: Any, unroll: int = 0) -> DeviceRange:
     """`cute.range(end)`, `(first, end)` or `(first, end, step)`: a loop on the device even where all bounds are
@@ -413,6 +471,7 @@ class For(Scope):
         self.targets = targets
         self.carried: dict[str, tuple[Any, list[Any], list[Ir]]] = {}
         self.inside: dict[str, Any] = {}
+        self.fresh: dict[str, Saved] = {}
 
     def items(self, values: tuple[Any, ...]) -> Any:
         if isinstance(self.iterable, Numeric):
@@ -434,6 +493,7 @@ class For(Scope):
         if len(self.targets) == 1:
             index.ir.name = self.targets[0]
         self.before = dict(zip(self.names, values))
+        start_loop(self)
         for name, value in self.before.items():
             if name not in self.targets:
                 self.inside[name] = carry(self, name, value)
@@ -449,6 +509,7 @@ class For(Scope):
             return values
         assert self.region is not None
         region = self.region
+        self.watch.check(self.word, self.line)
         after = dict(zip(self.names, values))
         ends = {
             name: yielded(self, name, value, self.before[name])
@@ -468,25 +529,43 @@ def _is_count(first: Any) -> bool:
     return bool(first.is_constant and first.ir.value >= 0)
 
 
+def start_loop(scope: Any) -> None:
+    """What the body must leave alone: all that it can reach, but the containers that are carried."""
+    own = [value for name, value in scope.before.items() if name in scope.changed and is_container(value)]
+    scope.watch = Watch(set(Saved(own).held))
+
+
 def carry(scope: Any, name: str, value: Any) -> Any:
     """A name goes into a loop: what it holds inside. Its device values become arguments of the region."""
     if isinstance(value, Unset) or (name in scope.changed and type(value) not in (list, dict)):
         return value
-    value = promoted(value)
+    given, value = value, promoted(value)
     structure, irs = irs_of(value)
     if not irs:
-        return value
+        if is_container(given):
+            scope.fresh[name] = Saved([given])
+        return given
     args = []
     for ir in irs:
         arg = current().argument(scope.region, ir.type)
         arg.name = name if len(irs) == 1 else None
         args.append(arg)
     scope.carried[name] = (structure, args, irs)
-    return rebuild(structure, iter(args))
+    inside = rebuild(structure, iter(args))
+    if not is_container(given):
+        return inside
+    if name in scope.changed:  # every name for it sees what the loop does
+        settle(given, inside)
+        return given
+    scope.fresh[name] = Saved([inside])
+    return inside
 
 
 def yielded(scope: Any, name: str, value: Any, before: Any) -> Any:
     """What a name holds at the end of a loop's body, as the type that goes around."""
+    if name in scope.fresh and scope.fresh[name].changed():
+        how = "both changes and binds anew; do one of both" if name in scope.carried else "changes in size"
+        raise fail(f"{name} is a list or dictionary that the {scope.word} on line {scope.line} {how}", scope.line)
     if name not in scope.carried:
         return None
     structure = scope.carried[name][0]
@@ -550,7 +629,10 @@ def _rename(region: Region, renamed: dict[int, Ir]) -> None:
 def outcome(scope: Any, name: str, behind: dict[str, Any], after: Any) -> Any:
     """What a name holds behind a loop."""
     if name in behind:
-        return behind[name]
+        if name not in scope.changed or not is_container(scope.before[name]):
+            return behind[name]
+        settle(scope.before[name], behind[name])
+        return scope.before[name]
     before = scope.before[name]
     if isinstance(before, Unset) and not isinstance(after, Unset):
         return Unset(f"has no value when the {scope.word} on line {scope.line} runs no time; give it one before")
@@ -576,6 +658,7 @@ class While(Scope):
         super().__init__(names, outer)
         self.changed = changed
         self.carried: dict[str, tuple[Any, list[Any], list[Ir]]] = {}
+        self.fresh: dict[str, Saved] = {}
         self.behind: tuple[Any, ...] | None = None
         self.inside: tuple[Any, ...] = ()
 
@@ -591,6 +674,7 @@ class While(Scope):
         self.region = trace.enter("while", self.line)
         self.flow.regions.append(self.region)
         self.before = dict(zip(self.names, values))
+        start_loop(self)
         self.inside = tuple(carry(self, name, value) for name, value in self.before.items())
         return True
 
@@ -599,6 +683,7 @@ class While(Scope):
 
     def finish(self, condition: Any, values: tuple[Any, ...]) -> bool:
         assert self.region is not None
+        self.watch.check(self.word, self.line)
         again = truth(condition).ir
         after = dict(zip(self.names, values))
         ends = {name: yielded(self, name, value, self.before[name]) for name, value in after.items()}
@@ -636,7 +721,51 @@ def or_(first: Any, second: Callable[[], Any]) -> Any:
     return _logical(first, second, False)
 
 
-def _logical(first: Any, second: Callable[[], Any], is_and: bool) -> Any:
+def and_value(first: Any, second: Callable[[], Any]) -> Any:
+    """`a and b` whose value counts, not only its truth: one of the operands, as Python has it."""
+    if not is_dynamic(first):
+        return second() if first else first
+    if type(first) is Boolean:
+        return _logical(first, second, True, "and")
+    return ternary(first, second, lambda: first)
+
+
+def or_value(first: Any, second: Callable[[], Any]) -> Any:
+    if not is_dynamic(first):
+        return first if first else second()
+    if type(first) is Boolean:
+        return _logical(first, second, False, "or")
+    return ternary(first, lambda: first, second)
+
+
+def is_(a: Any, b: Any) -> bool:
+    """`a is b`."""
+    if (isinstance(a, (Numeric, Vector)) or numeric.is_number(a)) and (
+        isinstance(b, (Numeric, Vector)) or numeric.is_number(b)
+    ):
+        if is_dynamic(a) or is_dynamic(b):
+            raise fail("`is` of values of the device, which have no identity: write ==")
+    return a is b
+
+
+def is_not(a: Any, b: Any) -> bool:
+    return not is_(a, b)
+
+
+def next_(scopes: tuple[Scope, ...], function: Any, *args: Any) -> Any:
+    """A call of the name `next`."""
+    leaving("next", scopes)
+    return function(*args)
+
+
+def once(scopes: tuple[Scope, ...], iterable: Any) -> Any:
+    """What a `for` over a name goes over: not an iterator from outside of a statement that the device decides."""
+    if hasattr(iterable, "__next__"):
+        leaving("a for over an iterator", scopes)
+    return iterable
+
+
+def _logical(first: Any, second: Callable[[], Any], is_and: bool, as_value: str = "") -> Any:
     trace = current()
     truth_first = truth(first)
     flow = Flow("if", (truth_first.ir,))
@@ -644,6 +773,9 @@ def _logical(first: Any, second: Callable[[], Any], is_and: bool) -> Any:
     value = second()
     if not (isinstance(value, (Numeric, bool)) or numeric.is_number(value)):
         raise fail(f"`{'and' if is_and else 'or'}` of a Boolean of the device and a {type(value).__name__}")
+    if as_value and not isinstance(value, (Boolean, bool)):
+        found = type(value).__name__
+        raise fail(f"`{as_value}` of a Boolean and a {found} whose value counts: write it as `x if c else y`")
     truth_second = truth(value)
     trace.leave(region)
     if region.is_pure():
@@ -727,6 +859,8 @@ def assert_(condition: Any, message: Callable[[], Any]) -> None:
 def min_(function: Any, *args: Any, **more: Any) -> Any:
     """A call of the name `min`."""
     if function is builtins.min and len(args) > 1 and any(is_dynamic(arg) for arg in args):
+        if more:
+            raise fail("min of values of the device takes no {}=".format(", ".join(more)))
         return _extreme("min", args)
     return function(*args, **more)
 
@@ -734,6 +868,8 @@ def min_(function: Any, *args: Any, **more: Any) -> Any:
 def max_(function: Any, *args: Any, **more: Any) -> Any:
     """A call of the name `max`."""
     if function is builtins.max and len(args) > 1 and any(is_dynamic(arg) for arg in args):
+        if more:
+            raise fail("max of values of the device takes no {}=".format(", ".join(more)))
         return _extreme("max", args)
     return function(*args, **more)
 

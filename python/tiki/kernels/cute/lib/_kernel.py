@@ -472,7 +472,7 @@ class KernelFunction(JitFunction):
             grid = builder.grid() if config.grid is AT_LAUNCH else None
             bound = signature.bind_partial()
             bound.arguments.update(inside)
-            result = self.body()(*bound.args, **bound.kwargs)
+            result = self.traced(bound)
             if result is not None:
                 raise KernelError(
                     f"{self.place()}: kernel {self.__name__} returns a {type(result).__name__}; results are stored "
@@ -485,6 +485,21 @@ class KernelFunction(JitFunction):
         builder.bindings.extend(Binding(None, "", "map") for _ in trace.maps)
         specs = {name: value.alone() for name, (kind, _, value) in kinds.items() if kind == "tensor"}
         return Lowered(raw_kernel, builder.bindings, signature, specs, threads)
+
+    def traced(self, bound: inspect.BoundArguments) -> Any:
+        """Runs the captured function. Errors that are Python's own keep their type and get the place as a note."""
+        try:
+            return self.body()(*bound.args, **bound.kwargs)
+        except KernelError:
+            raise
+        except RecursionError as error:
+            raise KernelError(
+                f"{_tape.place_of(error)}: functions call each other without end: what ends them is decided on the "
+                f"device, or too far away"
+            ) from None
+        except Exception as error:
+            error.add_note(f"{_tape.place_of(error)}: while kernel {self.__name__} was built")
+            raise
 
     def place(self) -> str:
         code = self.function.__code__

@@ -96,7 +96,40 @@ class Numeric(metaclass=NumericMeta):
             return f"{type(self).__name__}({self.ir.value})"
         return f"<{type(self).__name__} {self.ir.name or 'value'}>"
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        if isinstance(self.ir, Const):
+            return hash(self.ir)
+        raise fail(f"a {type(self).__name__} of the device as a key: its value is not known while the kernel is built")
+
+    def __format__(self, spec: str) -> str:
+        if isinstance(self.ir, Const):
+            return format(self.ir.value, spec)
+        raise fail(f"a {type(self).__name__} of the device in a text: its value is not known while the kernel is built")
+
+    def __round__(self, digits: Any = None) -> Any:
+        raise fail(f"round of a {type(self).__name__} of the device; use cute.math.rint, floor or ceil, and .to(Int32)")
+
+    def __divmod__(self, other: Any) -> Any:
+        raise fail("divmod of a value of the device; write // and %")
+
+    def __matmul__(self, other: Any) -> Any:
+        raise fail("@ of a value of the device; products of tiles are Gemm's")
+
+    __rdivmod__, __rmatmul__ = __divmod__, __matmul__
+
+    def __iter__(self) -> Any:
+        raise fail(f"a {type(self).__name__} of the device where Python needs something to go over")
+
+    def __len__(self) -> int:
+        raise fail(f"len of a {type(self).__name__} of the device")
+
+    def __getitem__(self, index: Any) -> Any:
+        raise fail(f"an element of a {type(self).__name__}, which is a number")
+
+    def __enter__(self) -> Any:
+        raise fail(f"with of a {type(self).__name__} of the device; write if")
+
+    def __exit__(self, *error: Any) -> None: ...
 
     # ---- what it cannot be while the kernel is built ----
 

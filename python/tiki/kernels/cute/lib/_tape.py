@@ -42,6 +42,18 @@ def fail(message: str, line: int | None = None) -> KernelError:
     return KernelError(f"{file}:{here if line is None else line}: {message}")
 
 
+def place_of(error: BaseException) -> str:
+    """File and line of the innermost frame of an error that is not part of this package."""
+    found = ""
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_HERE):
+            found = f"{file}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
 class Operation:
     """A row of the operation table of kernels."""
 
