@@ -124,6 +124,7 @@ tk_status tk_library_make_rms_norm(const tk_library_call *call, tk_library_plan 
     tk_rows_start(&n.r, &k, call, x.rows, x.columns, lanes);
     n.x = tk_rows_pointer(&n.r, of_x, x_pitch);
     n.y = tk_rows_pointer(&n.r, of_y, y_pitch);
+    tk_rows_wait(&n.r, 1, &n.x);
     put_body(&n, eps, rstd);
     return tk_library_close(&k);
 }

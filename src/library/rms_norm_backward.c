@@ -138,6 +138,7 @@ static tk_status add_rows(const tk_library_call *call, tk_library_plan *plan, co
     n.x = rows_of(&n, x, x_pitch);
     n.dy = rows_of(&n, dy, dy_pitch);
     n.dx = rows_of(&n, dx, dx_pitch);
+    tk_rows_wait(&n.r, 2, (tk_val[]){n.x, n.dy});
     put_body(&n, eps, rstd);
     return tk_library_close(&k);
 }
@@ -294,6 +295,7 @@ static tk_status add_fused(const tk_library_call *call, tk_library_plan *plan, c
     n.dy_pitch = tk_library_bind_int(&k, "dy_pitch", TK_K_I64, s->dy.pitch);
     if (dx) dx_pitch = tk_library_bind_int(&k, "dx_pitch", TK_K_I64, s->dx.pitch);
     tk_rows_start_loop(&n.r, &k, call, s->x.rows, s->x.columns, lanes, sched->chunks, 2);
+    tk_rows_wait(&n.r, 0, NULL);
     put_rows(&n, eps, dx, dx_pitch);
     TK_TRY(tk_library_close(&k));
     return tk_sums_add_lines(call, plan, scratch, lines, s->x.columns, DWEIGHT);
@@ -331,7 +333,8 @@ static void put_term(void *arg, tk_b *b, tk_val row, tk_val column, tk_val *out,
 static tk_status add_dweight(const tk_library_call *call, tk_library_plan *plan, shapes *s) {
     tk_row_operand operands[] = {{X, s->x.pitch}, {DY, s->dy.pitch}};
     terms t = {.call = call, .s = s};
-    tk_sums_term term = {bind_terms, put_term, &t, tk_rows_lanes(call, s->x.columns, 2, operands)};
+    tk_sums_term term = {bind_terms, put_term, &t, tk_rows_lanes(call, s->x.columns, 2, operands),
+                         1};
     return tk_sums_add(call, plan, &term, s->x.rows, s->x.columns, DWEIGHT);
 }
 

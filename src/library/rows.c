@@ -113,6 +113,24 @@ void tk_rows_overlap(tk_b *b, const tk_library_schedule *schedule) {
     tk_kernel_op(b, TK_KOP_grid_wait, 0, NULL, 0, NULL, tk_no_type());
 }
 
+static void prefetch(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
+                     tk_val *carried) {
+    (void)carried, (void)number;
+    tk_kernel_if(r->b, condition);
+    tk_val place = tk_k_offset(r->b, (tk_val)arg, at);
+    tk_kernel_op(r->b, TK_KOP_prefetch, 1, &place, 0, NULL, tk_no_type());
+    tk_k_end(r->b);
+}
+
+void tk_rows_wait(tk_rows *r, size_t count, const tk_val *rows) {
+    if (!r->overlap) return;
+    tk_kernel_programmatic(r->b);
+    tk_kernel_op(r->b, TK_KOP_grid_launch, 0, NULL, 0, NULL, tk_no_type());
+    for (size_t i = 0; i < count && r->overlap > 1 && r->held; i++)
+        tk_rows_each(r, 0, NULL, prefetch, rows[i]);
+    tk_kernel_op(r->b, TK_KOP_grid_wait, 0, NULL, 0, NULL, tk_no_type());
+}
+
 /* Where the thread stands in its row and its block. */
 static void find_place(tk_rows *r) {
     tk_b *b = r->b;
@@ -142,6 +160,7 @@ static void open(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, 
                    .of_block = call->schedule->rows_per_block,
                    .held = call->schedule->held,
                    .cluster = call->schedule->cluster,
+                   .overlap = call->schedule->overlap,
                    .all_threads = call->schedule->threads_per_row * call->schedule->cluster,
                    .most_blocks = most_blocks,
                    .lanes = lanes};
@@ -150,7 +169,6 @@ static void open(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, 
     contract(r, r->rows, r->columns);
     if (call->schedule->blocks_per_sm) tk_kernel_min_blocks(b, call->schedule->blocks_per_sm);
     find_place(r);
-    tk_rows_overlap(b, call->schedule);
 }
 
 void tk_rows_go_to(tk_rows *r, tk_val first) {
@@ -282,11 +300,71 @@ static tk_val join_words(const tk_rows *r, tk_kopcode how, tk_val words, int war
     return tree(r->b, how, all, warps);
 }
 
-void tk_rows_reduce_block(tk_rows *r, tk_kopcode how, size_t count, tk_val *values) {
+/* All words of a row: `warps` of each block. */
+static int64_t words_of(const tk_rows *r) { return r->threads / 32 * r->cluster; }
+
+tk_val tk_rows_warp(const tk_rows *r, tk_kopcode how, tk_val value) {
+    return reduce_lanes(r, how, value, r->threads < 32 ? r->threads : 32);
+}
+
+bool tk_rows_are_warps(const tk_rows *r) { return r->all_threads <= 32; }
+
+/* The first lane writes for its block, or lane i for block i of the cluster. */
+static void give_words(tk_rows *r, size_t count, const tk_val *words, const tk_val *values) {
     tk_b *b = r->b;
-    int64_t warps = r->threads / 32, width = r->threads < 32 ? r->threads : 32;
-    for (size_t i = 0; i < count; i++) values[i] = reduce_lanes(r, how, values[i], width);
-    if (warps < 2) return;
+    int64_t warps = r->threads / 32;
+    tk_val own = tk_k_and(b, r->thread, tk_k_i32(b, 31)), group = tk_k_narrow(b, r->group);
+    tk_val line = tk_k_mul(b, group, tk_k_i32(b, words_of(r)));
+    tk_val of_row = tk_k_and(b, r->thread, tk_k_i32(b, r->threads - 1));
+    tk_val to = tk_k_add(b, line, tk_k_ushr(b, of_row, tk_k_i32(b, 5)));
+    if (r->cluster > 1) {
+        tk_val before = tk_k_mul(b, tk_k_cluster_block(b), tk_k_i32(b, warps));
+        to = tk_k_add(b, to, before);
+        if (!r->met) tk_k_cluster_wait(b);
+        r->met = true;
+    }
+    tk_kernel_if(b, tk_k_icmp(b, "slt", own, tk_k_i32(b, r->cluster)));
+    for (size_t i = 0; i < count; i++) {
+        tk_val place = tk_k_offset(b, words[i], to);
+        tk_k_store(b, r->cluster > 1 ? tk_k_peer(b, place, own) : place, values[i]);
+    }
+    tk_k_end(b);
+}
+
+int tk_rows_meet(tk_rows *r, size_t count, const tk_val *values, tk_val out[][TK_ROWS_MOST_PARTS]) {
+    tk_b *b = r->b;
+    char layout[32];
+    tk_val words[4];
+    int64_t all = words_of(r), wide = all < 32 ? all : 32;
+    snprintf(layout, sizeof layout, "%lld:1", (long long)(all * r->of_block));
+    for (size_t i = 0; i < count; i++) words[i] = tk_k_shared(b, TK_K_F32, layout);
+    give_words(r, count, words, values);
+    if (r->cluster > 1) {
+        tk_k_cluster_arrive(b);
+        tk_k_cluster_wait(b);
+    } else {
+        tk_k_barrier(b);
+    }
+    tk_val group = tk_k_narrow(b, r->group), line = tk_k_mul(b, group, tk_k_i32(b, all));
+    tk_val from = tk_k_add(b, line, tk_k_and(b, r->thread, tk_k_i32(b, wide - 1)));
+    for (size_t i = 0; i < count; i++)
+        for (int64_t at = 0; at < all; at += 32) {
+            tk_val word = tk_k_offset(b, words[i], tk_k_add(b, from, tk_k_i32(b, at)));
+            out[i][at / 32] = tk_k_load(b, word, 1);
+        }
+    return all < 32 ? 1 : (int)(all / 32);
+}
+
+tk_val tk_rows_join(const tk_rows *r, tk_kopcode how, int parts, const tk_val *values) {
+    int64_t all = words_of(r);
+    tk_val value = values[0];
+    for (int i = 1; i < parts; i++) value = tk_op2(r->b, how, value, values[i]);
+    return reduce_lanes(r, how, value, all < 32 ? all : 32);
+}
+
+static void reduce_in_block(tk_rows *r, tk_kopcode how, size_t count, tk_val *values) {
+    tk_b *b = r->b;
+    int64_t warps = r->threads / 32;
     if (r->in_loop)
         tk_k_barrier(b);
     else
@@ -302,36 +380,16 @@ void tk_rows_reduce_block(tk_rows *r, tk_kopcode how, size_t count, tk_val *valu
         values[i] = join_words(r, how, tk_k_offset(b, r->words[i], own), (int)warps);
 }
 
-/* Thread i of a row gives its values to block i of the cluster, into the word of its own block. */
-void tk_rows_exchange(tk_rows *r, size_t count, tk_val *values) {
-    tk_b *b = r->b;
-    char layout[32];
-    snprintf(layout, sizeof layout, "%lld:1", (long long)(r->cluster * r->of_block));
-    tk_val own = tk_k_and(b, r->thread, tk_k_i32(b, r->threads - 1));
-    tk_val line = tk_k_mul(b, tk_k_narrow(b, r->group), tk_k_i32(b, r->cluster));
-    tk_val to = tk_k_add(b, line, tk_k_cluster_block(b)), words[4];
-    for (size_t i = 0; i < count; i++) words[i] = tk_k_shared(b, TK_K_F32, layout);
-    if (!r->met) tk_k_cluster_wait(b);
-    r->met = true;
-    tk_kernel_if(b, tk_k_icmp(b, "slt", own, tk_k_i32(b, r->cluster)));
-    for (size_t i = 0; i < count; i++)
-        tk_k_store(b, tk_k_peer(b, tk_k_offset(b, words[i], to), own), values[i]);
-    tk_k_end(b);
-    tk_k_cluster_arrive(b);
-    tk_k_cluster_wait(b);
-    tk_val from = tk_k_add(b, line, tk_k_and(b, own, tk_k_i32(b, r->cluster - 1)));
-    for (size_t i = 0; i < count; i++) values[i] = tk_k_load(b, tk_k_offset(b, words[i], from), 1);
-}
-
-tk_val tk_rows_join(const tk_rows *r, tk_kopcode how, tk_val value) {
-    return reduce_lanes(r, how, value, r->cluster);
-}
-
 void tk_rows_reduce(tk_rows *r, tk_kopcode how, size_t count, tk_val *values) {
-    tk_rows_reduce_block(r, how, count, values);
-    if (r->cluster == 1) return;
-    tk_rows_exchange(r, count, values);
-    for (size_t i = 0; i < count; i++) values[i] = tk_rows_join(r, how, values[i]);
+    tk_val words[4][TK_ROWS_MOST_PARTS];
+    for (size_t i = 0; i < count; i++) values[i] = tk_rows_warp(r, how, values[i]);
+    if (tk_rows_are_warps(r)) return;
+    if (r->cluster == 1) {
+        reduce_in_block(r, how, count, values);
+        return;
+    }
+    int parts = tk_rows_meet(r, count, values, words);
+    for (size_t i = 0; i < count; i++) values[i] = tk_rows_join(r, how, parts, words[i]);
 }
 
 tk_val tk_rows_leads(const tk_rows *r) {

@@ -35,9 +35,10 @@ typedef struct tk_rows {
     tk_b *b;
     int64_t threads, of_block, held; /* threads of a row in a block, rows of a block */
     int64_t cluster, all_threads;    /* blocks and threads of a row */
-    int lanes;                       /* elements of a vector */
-    int64_t most_blocks;             /* of the grid; 0: as many as there are rows for */
-    bool in_loop, met;               /* met: all blocks of the cluster are known to run */
+    int64_t overlap;
+    int lanes;           /* elements of a vector */
+    int64_t most_blocks; /* of the grid; 0: as many as there are rows for */
+    bool in_loop, met;   /* met: all blocks of the cluster are known to run */
     tk_val thread, lane, row, active, vectors, columns; /* lane: the thread's number in its row */
     tk_val rows, group, all_vectors;                    /* group: the thread's row in the block */
     tk_val words[4];                                    /* of reductions */
@@ -60,7 +61,10 @@ tk_val tk_rows_loop(tk_rows *r, size_t n_carried, tk_val *carried);
 /* The thread's row is that of its group behind this one. */
 void tk_rows_go_to(tk_rows *r, tk_val first);
 
-/* Begins with the launch before it, and waits for its end before memory is touched. */
+/* Begins while the launch before it ends, and waits for that end before memory is touched; with
+ * overlap = 2 the held vectors of these rows are on their way to the L2 meanwhile, whose lines are
+ * right whenever they came. Kernels call it when they know their rows. */
+void tk_rows_wait(tk_rows *r, size_t count, const tk_val *rows);
 void tk_rows_overlap(tk_b *b, const tk_library_schedule *schedule);
 
 /* The thread's row of a tensor with a pitch (a parameter, i64). */
@@ -91,11 +95,15 @@ tk_val tk_rows_tree(const tk_rows *r, const tk_val *values);
 /* Each value becomes the sum (or maximum) over the threads of the row, in all of them. */
 void tk_rows_reduce(tk_rows *r, tk_kopcode how, size_t count, tk_val *values);
 
-/* The two steps of this with a cluster: over the threads of the block; then each value becomes that
- * of block `thread % cluster` of the cluster, and tk_rows_join combines these. */
-void tk_rows_reduce_block(tk_rows *r, tk_kopcode how, size_t count, tk_val *values);
-void tk_rows_exchange(tk_rows *r, size_t count, tk_val *values);
-tk_val tk_rows_join(const tk_rows *r, tk_kopcode how, tk_val value);
+/* The steps of this, for what is not one operation: over the lanes of a warp that share a row;
+ * then, unless that is all, `count` values of each warp meet in shared memory, and lane i has those
+ * of warps i, i + 32, ... of the row (of every block of the cluster): `parts` of each, which is
+ * given; then these become one. A kernel whose blocks share rows meets at least once. */
+#define TK_ROWS_MOST_PARTS 8
+tk_val tk_rows_warp(const tk_rows *r, tk_kopcode how, tk_val value);
+bool tk_rows_are_warps(const tk_rows *r);
+int tk_rows_meet(tk_rows *r, size_t count, const tk_val *values, tk_val out[][TK_ROWS_MOST_PARTS]);
+tk_val tk_rows_join(const tk_rows *r, tk_kopcode how, int parts, const tk_val *values);
 
 /* Whether the thread is the first of a row that exists. */
 tk_val tk_rows_leads(const tk_rows *r);

@@ -18,8 +18,9 @@ typedef struct soft {
     tk_rows r;
     tk_val x, y; /* rows */
     tk_val base, scale;
-    bool brief; /* x and y are halves, so exponentials of 18 bits are enough */
-    tk_val held[TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
+    int brief; /* degree of brief exponentials, for x and y that are halves; else 0 */
+    bool again;
+    tk_val raw[TK_ROWS_MOST_HELD], held[TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
 } soft;
 
 static tk_val minus_infinity(tk_b *b) { return tk_k_f32(b, -__builtin_inf()); }
@@ -48,22 +49,26 @@ static tk_val full_exp(tk_b *b, tk_val x, tk_val base) {
     return tk_k_select(b, tiny, tk_k_f32(b, 0), tk_k_mul(b, sum, power));
 }
 
-/* The same to 3e-6 in ten operations: 2^n times a polynomial of degree 4 that is 1 at 0, joined as
- * bits. What is below 2^-127 is 60 2^-149, which is 0 as a half. NaN is lost: see sum_of. */
-static tk_val brief_exp(tk_b *b, tk_val x, tk_val base) {
-    static const double q[] = {1, 0x1.62e12cp-1, 0x1.ec0378p-3, 0x1.c9fc46p-5, 0x1.3a02ccp-7};
+/* The same to 3e-6, or to 1e-4 where eight bits count, in ten operations or nine: 2^n times a
+ * polynomial that is 1 at 0, joined as bits. What is below 2^-127 is 60 2^-149, which is 0 as a
+ * half. NaN is lost: see sum_of. */
+static tk_val brief_exp(const soft *s, tk_val x, tk_val base) {
+    static const double four[] = {1, 0x1.62e12cp-1, 0x1.ec0378p-3, 0x1.c9fc46p-5, 0x1.3a02ccp-7},
+                        three[] = {1, 0x1.62f5fap-1, 0x1.f00c4ep-3, 0x1.c2a216p-5};
+    tk_b *b = s->r.b;
+    const double *q = s->brief == 3 ? three : four;
     tk_val rounder = tk_k_f32(b, 0x1.8p23), log2e = tk_k_f32(b, 0x1.715476p0);
     tk_val d = tk_k_max(b, tk_k_sub(b, x, base), tk_k_f32(b, -0x1.601e66p6));
     tk_val shifted = tk_k_fma(b, d, log2e, rounder);
     tk_val minus_n = tk_k_sub(b, rounder, shifted);
-    tk_val f = tk_k_fma(b, d, log2e, minus_n), sum = tk_k_f32(b, q[4]);
-    for (int i = 3; i >= 0; i--) sum = tk_k_fma(b, sum, f, tk_k_f32(b, q[i]));
+    tk_val f = tk_k_fma(b, d, log2e, minus_n), sum = tk_k_f32(b, q[s->brief]);
+    for (int i = s->brief - 1; i >= 0; i--) sum = tk_k_fma(b, sum, f, tk_k_f32(b, q[i]));
     tk_val power = tk_k_shl(b, tk_k_as(b, shifted, TK_K_I32), tk_k_i32(b, 23));
     return tk_k_as(b, tk_k_add(b, power, tk_k_as(b, sum, TK_K_I32)), TK_K_F32);
 }
 
 static tk_val exp_of(const soft *s, tk_val x, tk_val base) {
-    return (s->brief ? brief_exp : full_exp)(s->r.b, x, base);
+    return s->brief ? brief_exp(s, x, base) : full_exp(s->r.b, x, base);
 }
 
 /* Brief exponentials of NaN and of the distance of infinities are numbers: the maximum tells. */
@@ -82,43 +87,55 @@ static tk_val load_or_least(const soft *s, tk_val at, tk_val condition) {
     return tk_rows_load_raw(&s->r, s->x, at, condition, other);
 }
 
+/* The maximum in pairs, as vectors of the elements' type: it is one of them. */
 static void load_held(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
                       tk_val *most) {
     soft *s = arg;
-    tk_val *x = s->held[number];
-    tk_rows_widen(r, load_or_least(s, at, condition), x);
-    for (int i = 0; i < r->lanes; i++) *most = tk_k_max(r->b, *most, x[i]);
+    s->raw[number] = load_or_least(s, at, condition);
+    *most = number ? tk_k_max(r->b, *most, s->raw[number]) : s->raw[number];
+}
+
+static tk_val largest_of(const soft *s, tk_val vector) {
+    tk_val x[TK_LIBRARY_MOST_LANES];
+    tk_rows_widen(&s->r, vector, x);
+    for (int i = 1; i < s->r.lanes; i++) x[0] = tk_k_max(s->r.b, x[0], x[i]);
+    return x[0];
 }
 
 static void exp_held(soft *s, tk_val *sum) {
     tk_b *b = s->r.b;
     for (int64_t k = 0; k < s->r.held; k++) {
-        for (int i = 0; i < s->r.lanes; i++) s->held[k][i] = exp_of(s, s->held[k][i], s->base);
-        *sum = tk_k_add(b, *sum, tk_rows_tree(&s->r, s->held[k]));
+        tk_val *x = s->held[k];
+        tk_rows_widen(&s->r, s->raw[k], x);
+        for (int i = 0; i < s->r.lanes; i++) x[i] = exp_of(s, x[i], s->base);
+        *sum = tk_k_add(b, *sum, tk_rows_tree(&s->r, x));
     }
 }
 
-/* Each block takes its own maximum first, so that blocks of a cluster meet once: they exchange
- * maximum and sum, and the sums are scaled to the maximum of all. */
-static void reduce_held(soft *s, tk_val *most, tk_val *sum) {
+/* From maximum and sum of the warps to those of the row; gives what the warp's exponentials are
+ * scaled by. */
+static tk_val join_warps(soft *s, tk_val *most, tk_val *sum) {
     tk_b *b = s->r.b;
-    tk_rows_each(&s->r, 1, most, load_held, s);
-    tk_rows_reduce_block(&s->r, TK_KOP_max, 1, most);
+    tk_val both[] = {*most, *sum}, words[2][TK_ROWS_MOST_PARTS], own = *most;
+    int parts = tk_rows_meet(&s->r, 2, both, words);
+    *most = tk_rows_join(&s->r, TK_KOP_max, parts, words[0]);
     s->base = base_of(b, *most);
-    exp_held(s, sum);
-    tk_rows_reduce_block(&s->r, TK_KOP_add, 1, sum);
+    for (int i = 0; i < parts; i++)
+        words[1][i] = tk_k_mul(b, words[1][i], exp_of(s, words[0][i], s->base));
+    *sum = tk_rows_join(&s->r, TK_KOP_add, parts, words[1]);
+    return exp_of(s, own, s->base);
 }
 
-/* From those of the blocks to those of the row; `scale` is what the block's exponentials need. */
-static tk_val join_blocks(soft *s, tk_val *most, tk_val *sum) {
-    tk_b *b = s->r.b;
-    tk_val both[] = {*most, *sum}, own = *most;
-    tk_rows_exchange(&s->r, 2, both);
-    *most = tk_rows_join(&s->r, TK_KOP_max, both[0]);
-    s->base = base_of(b, *most);
-    tk_val part = tk_k_mul(b, both[1], exp_of(s, both[0], s->base));
-    *sum = tk_rows_join(&s->r, TK_KOP_add, part);
-    return exp_of(s, own, s->base);
+/* Each warp takes its own maximum first, so that warps and blocks meet once. Gives the scale of the
+ * exponentials that are held, NULL: 1. */
+static tk_val reduce_held(soft *s, tk_val *most, tk_val *sum) {
+    tk_val vector = NULL;
+    tk_rows_each(&s->r, 1, &vector, load_held, s);
+    *most = tk_rows_warp(&s->r, TK_KOP_max, largest_of(s, vector));
+    s->base = base_of(s->r.b, *most);
+    exp_held(s, sum);
+    *sum = tk_rows_warp(&s->r, TK_KOP_add, *sum);
+    return tk_rows_are_warps(&s->r) ? NULL : join_warps(s, most, sum);
 }
 
 /* ---- online ---- */
@@ -152,12 +169,13 @@ static void reduce_online(soft *s, tk_val *most, tk_val *sum) {
 
 static void put_scale(soft *s) {
     tk_b *b = s->r.b;
-    bool split = s->r.held && s->r.cluster > 1;
     tk_val most = minus_infinity(b), sum = tk_k_f32(b, 0), own = NULL;
-    (s->r.held ? reduce_held : reduce_online)(s, &most, &sum);
-    if (split) own = join_blocks(s, &most, &sum);
+    if (s->r.held)
+        own = reduce_held(s, &most, &sum);
+    else
+        reduce_online(s, &most, &sum);
     s->scale = tk_k_rcp(b, sum_of(s, sum, most));
-    if (split) s->scale = tk_k_mul(b, s->scale, own);
+    if (own && !s->again) s->scale = tk_k_mul(b, s->scale, own);
 }
 
 static void write(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
@@ -166,12 +184,17 @@ static void write(void *arg, const tk_rows *r, int number, tk_val at, tk_val con
     tk_val loose[TK_LIBRARY_MOST_LANES], y[TK_LIBRARY_MOST_LANES],
         *e = number < 0 ? loose : s->held[number];
     (void)carried;
-    if (number < 0) {
-        tk_rows_load(r, s->x, at, condition, e);
+    if (number < 0) tk_rows_load(r, s->x, at, condition, e);
+    if (number >= 0 && s->again) tk_rows_widen_again(r, s->raw[number], e);
+    if (number < 0 || s->again)
         for (int i = 0; i < r->lanes; i++) e[i] = exp_of(s, e[i], s->base);
-    }
     for (int i = 0; i < r->lanes; i++) y[i] = tk_k_mul(r->b, e[i], s->scale);
     tk_rows_store(r, s->y, at, condition, y);
+}
+
+static int degree_of(tk_kscalar x, tk_kscalar y) {
+    if (x == TK_K_F32 || y == TK_K_F32) return 0;
+    return y == TK_K_BF16 ? 3 : 4;
 }
 
 tk_status tk_library_make_softmax(const tk_library_call *call, tk_library_plan *plan) {
@@ -194,7 +217,9 @@ tk_status tk_library_make_softmax(const tk_library_call *call, tk_library_plan *
     tk_rows_start(&s.r, &k, call, x.rows, x.columns, lanes);
     s.x = tk_rows_pointer(&s.r, of_x, x_pitch);
     s.y = tk_rows_pointer(&s.r, of_y, y_pitch);
-    s.brief = call->tensors[0].element != TK_K_F32 && call->tensors[1].element != TK_K_F32;
+    s.brief = degree_of(call->tensors[0].element, call->tensors[1].element);
+    s.again = call->schedule->again != 0;
+    tk_rows_wait(&s.r, 1, &s.x);
     put_scale(&s);
     tk_rows_each(&s.r, 0, NULL, write, &s);
     return tk_library_close(&k);
@@ -270,6 +295,7 @@ tk_status tk_library_make_softmax_backward(const tk_library_call *call, tk_libra
     s.y = tk_rows_pointer(&s.r, tensor[0], pitch[0]);
     s.dy = tk_rows_pointer(&s.r, tensor[1], pitch[1]);
     s.dx = tk_rows_pointer(&s.r, tensor[2], pitch[2]);
+    tk_rows_wait(&s.r, 2, (tk_val[]){s.y, s.dy});
     s.dot = tk_k_f32(k.b, 0);
     tk_rows_each(&s.r, 1, &s.dot, add_products, &s);
     tk_rows_reduce(&s.r, TK_KOP_add, 1, &s.dot);

@@ -10,7 +10,8 @@ typedef struct tk_sums_term {
     void (*bind)(void *arg, tk_library_kernel *k, int lanes);
     void (*put)(void *arg, tk_b *b, tk_val row, tk_val column, tk_val *out, int lanes);
     void *arg;
-    int lanes; /* that the operands allow */
+    int lanes;      /* that the operands allow */
+    int64_t groups; /* of threads that share the rows of a chunk; 0: one */
 } tk_sums_term;
 
 /* Adds the launches that put the sums of `rows` x `columns` terms into tensor `target`: one when a
