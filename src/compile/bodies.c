@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "compile/elementwise.h"
+#include "compile/index.h"
 #include "compile/launch.h"
 #include "compile/plans.h"
 #include "compile/reduce.h"
@@ -37,6 +38,11 @@ static tk_status copy_reshaped(const tk_body_call *call) {
 }
 
 tk_status tk_body_copy_on_device(const tk_body_call *call) { return copy_reshaped(call); }
+
+tk_status tk_copy_on_device(const tk_body_call *call, const tk_strided *from,
+                            const tk_strided *to) {
+    return copy_view(call, from, to);
+}
 
 /* Scalars only. */
 tk_status tk_body_fill_on_device(const tk_body_call *call) {
@@ -126,6 +132,7 @@ tk_status tk_check_on_device(tk_op op, size_t n_inputs, tk_node *const *inputs, 
     tk_lower lower = tk_op_of(op)->lower;
     if (lower == TK_LOWER_REDUCE || lower == TK_LOWER_MATMUL)
         return tk_reduce_check(op, (tk_dtype)inputs[0]->dtype);
+    if (lower == TK_LOWER_INDEX && tk_index_is(op)) return tk_index_check(op, inputs, attrs);
     if (op == TK_OP_iota) return tk_iota_check((tk_dtype)((const tk_attrs_iota *)attrs)->dtype);
     if (lower != TK_LOWER_EWISE) return TK_OK;
     tk_dtype in = (tk_dtype)inputs[n_inputs - 1]->dtype, out = in;
@@ -159,7 +166,11 @@ static const char *cuda_variant(void) { return "kernels, assembled"; }
         EWISE(log), EWISE(log2), EWISE(sin), EWISE(cos), EWISE(tanh), EWISE(erf),                  \
         EWISE(sigmoid), [TK_OP_reduce_sum] = tk_body_reduce_on_device,                             \
         [TK_OP_reduce_max] = tk_body_reduce_on_device,                                             \
-        [TK_OP_reduce_min] = tk_body_reduce_on_device,                                             \
+        [TK_OP_reduce_min] = tk_body_reduce_on_device, [TK_OP_gather] = tk_body_gather_on_device,  \
+        [TK_OP_gather_along] = tk_body_gather_along_on_device,                                     \
+        [TK_OP_scatter] = tk_body_scatter_on_device,                                               \
+        [TK_OP_scatter_along] = tk_body_scatter_along_on_device,                                   \
+        [TK_OP_random_bits] = tk_body_random_on_device,                                            \
         [TK_OP_product] = tk_body_product_on_device, [TK_OP_iota] = tk_body_iota_on_device,        \
     }
 

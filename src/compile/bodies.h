@@ -8,6 +8,9 @@
 /* The first input's values in the first output's place, of one dtype; any strides on both sides. */
 tk_status tk_body_copy_on_device(const tk_body_call *call);
 
+/* The same for views of one shape. */
+tk_status tk_copy_on_device(const tk_body_call *call, const tk_strided *from, const tk_strided *to);
+
 tk_status tk_body_fill_on_device(const tk_body_call *call);
 tk_status tk_body_elementwise_on_device(const tk_body_call *call);
 tk_status tk_body_join_on_device(const tk_body_call *call);

@@ -276,7 +276,7 @@ static void put_store(tk_dtype dtype, int v, tk_strbuf *out) {
                          tk_text_is_half(dtype) ? "convert" : "truncate", memory);
         stored = "stored";
     }
-    tk_strbuf_printf(out, "    store %%p%d, %%%s\n  }\n}\n", v, stored);
+    tk_strbuf_printf(out, "    store %%p%d, %%%s\n", v, stored);
 }
 
 static void put_formula(const char *text, const char *type, tk_strbuf *out) {
@@ -360,6 +360,13 @@ static void put_kernel(const signature *s, tk_strbuf *out) {
     else
         put_formula(formula_of(s->op, computed), tk_text_value(computed), out);
     put_store(s->out, s->n_inputs, out);
+    tk_strbuf_printf(out, "  }\n}\n");
+}
+
+void tk_elementwise_put(tk_op op, tk_dtype dtype, tk_strbuf *out) {
+    for (int v = 0; v < 2; v++) put_load(dtype, v, out);
+    put_formula(formula_of(op, dtype), tk_text_value(dtype), out);
+    put_store(dtype, 0, out);
 }
 
 /* ---- kernels by signature ---- */

@@ -7,6 +7,7 @@
 #define COMPILE_ELEMENTWISE_H
 
 #include "array/executor.h"
+#include "base/strbuf.h"
 
 #define TK_ELEMENTWISE_INPUTS 3
 
@@ -17,5 +18,8 @@ tk_status tk_elementwise_check(tk_op op, tk_dtype in, tk_dtype out);
 /* y = op(x...), element by element; all views have one shape. `call` names device and queue. */
 tk_status tk_elementwise_run(const tk_body_call *call, tk_op op, int n_inputs,
                              const tk_strided *inputs, const tk_strided *output);
+
+/* The text of `*%p0 = op(*%p0, *%p1)` for an op of two that has a kernel. */
+void tk_elementwise_put(tk_op op, tk_dtype dtype, tk_strbuf *out);
 
 #endif

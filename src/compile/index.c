@@ -1,0 +1,572 @@
+/* See index.h. Axes of all views of a kernel are merged where every one of them allows it. */
+#include "compile/index.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "compile/bodies.h"
+#include "compile/elementwise.h"
+#include "compile/kernel_text.h"
+#include "compile/kernels_made.h"
+#include "compile/run.h"
+#include "runtime/buffer.h"
+
+#define MOST_INDICES 8
+#define MOST_VIEWS (MOST_INDICES + 2)
+#define MOST_GROUPS 64
+#define WANTED_THREADS 65536
+
+/* ---- axes ---- */
+
+/* Views of a kernel: one it reads or writes beside the indices, the indices, another. */
+typedef struct axis {
+    int64_t length, stride[MOST_VIEWS];
+} axis;
+
+typedef struct axes {
+    int n_views, rank;
+    int64_t size;
+    axis items[TK_AXES_MAX];
+} axes;
+
+static void add_axis(axes *list, const axis *next) {
+    axis *last = list->rank ? &list->items[list->rank - 1] : NULL;
+    bool joins = last != NULL;
+    for (int v = 0; joins && v < list->n_views; v++)
+        joins = last->stride[v] == next->stride[v] * next->length;
+    list->size *= next->length;
+    if (next->length == 1) return;
+    if (!joins) {
+        list->items[list->rank++] = *next;
+        return;
+    }
+    int64_t length = last->length * next->length;
+    *last = *next;
+    last->length = length;
+}
+
+static void close_axes(axes *list) {
+    if (list->rank == 0) list->items[list->rank++] = (axis){.length = 1};
+}
+
+/* ---- text ---- */
+
+/* What a kernel's text follows from. */
+typedef struct signature {
+    int op, mode;
+    tk_dtype dtype; /* of the elements */
+    tk_dtype index[MOST_INDICES];
+    int n_indices, n_axes, n_loop; /* n_loop: of the updates, in scatters */
+} signature;
+
+/* Coordinates %LETTERc0, ... of %FROM with lengths %LETTERlength. */
+static void put_coordinates(char letter, const char *from, int rank, tk_strbuf *out) {
+    char at[24];
+    snprintf(at, sizeof at, "%s", from);
+    for (int i = rank - 1; i > 0; i--) {
+        tk_strbuf_printf(out, "    %%%cq%d = udiv %%%s, %%%clength%d : i64\n", letter, i, at,
+                         letter, i);
+        tk_strbuf_printf(out, "    %%%cm%d = mul %%%cq%d, %%%clength%d : i64\n", letter, i, letter,
+                         i, letter, i);
+        tk_strbuf_printf(out, "    %%%cc%d = sub %%%s, %%%cm%d : i64\n", letter, i, at, letter, i);
+        snprintf(at, sizeof at, "%cq%d", letter, i);
+    }
+    tk_strbuf_printf(out, "    %%%cc0 = or %%%s, i64(0) : i64\n", letter, at);
+}
+
+/* %LETTERoV = the offset of view V from the coordinates. */
+static void put_offset(char letter, int view, int rank, tk_strbuf *out) {
+    for (int i = 0; i < rank; i++) {
+        tk_strbuf_printf(out, "    %%%ct%d_%d = mul %%%cc%d, %%%cs%d_%d : i64\n", letter, view, i,
+                         letter, i, letter, view, i);
+        if (i)
+            tk_strbuf_printf(out, "    %%%cu%d_%d = add %%%cu%d_%d, %%%ct%d_%d : i64\n", letter,
+                             view, i, letter, view, i - 1, letter, view, i);
+        else
+            tk_strbuf_printf(out, "    %%%cu%d_0 = or %%%ct%d_0, i64(0) : i64\n", letter, view,
+                             letter, view);
+    }
+    tk_strbuf_printf(out, "    %%%co%d = or %%%cu%d_%d, i64(0) : i64\n", letter, view, letter, view,
+                     rank - 1);
+}
+
+static void put_axis_params(char letter, int rank, int n_views, tk_strbuf *out) {
+    for (int i = 1; i < rank; i++) tk_strbuf_printf(out, ",\n  %%%clength%d: i64", letter, i);
+    for (int v = 0; v < n_views; v++)
+        for (int i = 0; i < rank; i++) tk_strbuf_printf(out, ",\n  %%%cs%d_%d: i64", letter, v, i);
+}
+
+static void put_index_params(const signature *s, tk_strbuf *out) {
+    for (int k = 0; k < s->n_indices; k++)
+        tk_strbuf_printf(out, "  %%x%d: ptr<%s, global> read align %zu,\n", k,
+                         tk_text_memory(s->index[k]), tk_dtype_size(s->index[k]));
+}
+
+static void put_bound_params(const signature *s, tk_strbuf *out) {
+    for (int k = 0; k < s->n_indices; k++)
+        tk_strbuf_printf(out, ",\n  %%most%d: i64,\n  %%step%d: i64", k, k);
+}
+
+/* %dK = what index K adds to the offset; %okK whether indices 0 to K are in range. `offset` is the
+ * index view's, without its number. */
+static void put_index(const signature *s, int k, const char *offset, tk_strbuf *out) {
+    tk_dtype dtype = s->index[k];
+    const char *type = tk_text_memory(dtype);
+    tk_strbuf_printf(out, "    %%px%d = offset %%x%d, %%%s%d : ptr<%s, global>\n", k, k, offset,
+                     k + 1, type);
+    tk_strbuf_printf(out, "    %%lx%d = load %%px%d : %s\n", k, k, type);
+    if (tk_dtype_size(dtype) == 8)
+        tk_strbuf_printf(out, "    %%i%d = or %%lx%d, i64(0) : i64\n", k, k);
+    else
+        tk_strbuf_printf(out, "    %%i%d = extend_%s %%lx%d : i64\n", k,
+                         tk_dtype_kind(dtype) == TK_KIND_SIGNED ? "signed" : "unsigned", k);
+    tk_strbuf_printf(out, "    %%lo%d = icmp.sge %%i%d, i64(0) : i1\n", k, k);
+    tk_strbuf_printf(out, "    %%hi%d = icmp.sle %%i%d, %%most%d : i1\n", k, k, k);
+    tk_strbuf_printf(out, "    %%in%d = and %%lo%d, %%hi%d : i1\n", k, k, k);
+    tk_strbuf_printf(out, "    %%g%d = mul %%i%d, %%step%d : i64\n", k, k, k);
+    if (k) {
+        tk_strbuf_printf(out, "    %%ok%d = and %%ok%d, %%in%d : i1\n", k, k - 1, k);
+        tk_strbuf_printf(out, "    %%d%d = add %%d%d, %%g%d : i64\n", k, k - 1, k);
+    } else {
+        tk_strbuf_printf(out, "    %%ok0 = or %%in0, %%in0 : i1\n");
+        tk_strbuf_printf(out, "    %%d0 = or %%g0, i64(0) : i64\n");
+    }
+}
+
+static void put_head(const char *name, const signature *s, tk_strbuf *out) {
+    tk_strbuf_printf(out, "tiki kernel 1\n\nkernel %s_%s_%d_%d_%d(\n", name,
+                     tk_dtype_name(s->dtype), s->n_axes, s->n_loop, s->n_indices);
+}
+
+static void put_number(tk_strbuf *out) {
+    tk_strbuf_printf(out, ")\nform thread\nrequire %%n >= 0\ngrid (ceildiv(%%n, 256), 1, 1)\n"
+                          "block (256, 1, 1)\n{\n"
+                          "  %%thread = thread_index.x : i32\n  %%block = block_index.x : i32\n"
+                          "  %%tw = extend_signed %%thread : i64\n"
+                          "  %%bw = extend_signed %%block : i64\n"
+                          "  %%first = mul %%bw, i64(256) : i64\n  %%i = add %%first, %%tw : i64\n"
+                          "  %%inside = icmp.slt %%i, %%n : i1\n  if %%inside {\n");
+}
+
+/* Views: a, the indices, the output. */
+static void put_gather(const void *key, tk_strbuf *out) {
+    const signature *s = key;
+    int n_views = s->n_indices + 2, last = s->n_indices - 1;
+    const char *memory = tk_text_memory(s->dtype);
+    put_head("gather", s, out);
+    tk_strbuf_printf(out, "  %%a: ptr<%s, global> read align %zu,\n", memory,
+                     tk_dtype_size(s->dtype));
+    put_index_params(s, out);
+    tk_strbuf_printf(out, "  %%y: ptr<%s, global> write align %zu,\n  %%n: i64", memory,
+                     tk_dtype_size(s->dtype));
+    put_axis_params('a', s->n_axes, n_views, out);
+    put_bound_params(s, out);
+    put_number(out);
+    put_coordinates('a', "i", s->n_axes, out);
+    for (int v = 0; v < n_views; v++) put_offset('a', v, s->n_axes, out);
+    for (int k = 0; k < s->n_indices; k++) put_index(s, k, "ao", out);
+    tk_strbuf_printf(out, "    %%from = add %%ao0, %%d%d : i64\n", last);
+    tk_strbuf_printf(out, "    %%pa = offset %%a, %%from : ptr<%s, global>\n", memory);
+    tk_strbuf_printf(out, "    %%v = load %%pa, if=%%ok%d : %s\n", last, memory);
+    tk_strbuf_printf(out, "    %%py = offset %%y, %%ao%d : ptr<%s, global>\n", n_views - 1, memory);
+    tk_strbuf_printf(out, "    store %%py, %%v\n  }\n}\n");
+}
+
+static const tk_op mode_ops[TK_MODE_COUNT] = {[TK_ADD] = TK_OP_add,
+                                              [TK_MAX] = TK_OP_maximum,
+                                              [TK_MIN] = TK_OP_minimum,
+                                              [TK_PROD] = TK_OP_multiply};
+
+/* Group of a place: bits from the middle of its product with an odd number. */
+static void put_group(const signature *s, tk_strbuf *out) {
+    int last = s->n_indices - 1;
+    tk_strbuf_printf(out, "    %%mixed = mul %%d%d, i64(2654435761) : i64\n", last);
+    tk_strbuf_printf(out, "    %%high = ushr %%mixed, i32(16) : i64\n");
+    tk_strbuf_printf(out, "    %%mask = sub %%groups, i64(1) : i64\n");
+    tk_strbuf_printf(out, "    %%its = and %%high, %%mask : i64\n");
+    tk_strbuf_printf(out, "    %%mine = icmp.eq %%its, %%group : i1\n");
+    tk_strbuf_printf(out, "    %%take = and %%mine, %%ok%d : i1\n", last);
+}
+
+/* Views: the output, the indices, the updates; axes `e` of a thread's element, `u` of the loop. */
+static void put_scatter(const void *key, tk_strbuf *out) {
+    const signature *s = key;
+    int n_views = s->n_indices + 2, last = s->n_indices - 1;
+    const char *memory = tk_text_memory(s->dtype);
+    put_head("scatter", s, out);
+    tk_strbuf_printf(out, "  %%y: ptr<%s, global> read_write align %zu,\n", memory,
+                     tk_dtype_size(s->dtype));
+    put_index_params(s, out);
+    tk_strbuf_printf(out,
+                     "  %%w: ptr<%s, global> read align %zu,\n  %%n: i64,\n  %%size: i64,\n"
+                     "  %%groups: i64,\n  %%updates: i64",
+                     memory, tk_dtype_size(s->dtype));
+    put_axis_params('e', s->n_axes, n_views, out);
+    put_axis_params('u', s->n_loop, n_views, out);
+    put_bound_params(s, out);
+    put_number(out);
+    tk_strbuf_printf(out, "    %%group = udiv %%i, %%size : i64\n"
+                          "    %%e = urem %%i, %%size : i64\n");
+    put_coordinates('e', "e", s->n_axes, out);
+    for (int v = 0; v < n_views; v++) put_offset('e', v, s->n_axes, out);
+    tk_strbuf_printf(out, "    for %%j = i64(0) to %%updates step i64(1) {\n");
+    put_coordinates('u', "j", s->n_loop, out);
+    for (int v = 1; v < n_views; v++) {
+        put_offset('u', v, s->n_loop, out);
+        tk_strbuf_printf(out, "    %%at%d = add %%eo%d, %%uo%d : i64\n", v, v, v);
+    }
+    for (int k = 0; k < s->n_indices; k++) put_index(s, k, "at", out);
+    put_group(s, out);
+    tk_strbuf_printf(out, "    if %%take {\n    %%to = add %%eo0, %%d%d : i64\n", last);
+    tk_strbuf_printf(out, "    %%p0 = offset %%y, %%to : ptr<%s, global>\n", memory);
+    tk_strbuf_printf(out, "    %%p1 = offset %%w, %%at%d : ptr<%s, global>\n", n_views - 1, memory);
+    if (s->mode == TK_SET)
+        tk_strbuf_printf(out, "    %%v = load %%p1 : %s\n    store %%p0, %%v\n", memory);
+    else
+        tk_elementwise_put(mode_ops[s->mode], s->dtype, out);
+    tk_strbuf_printf(out, "    }\n    }\n  }\n}\n");
+}
+
+static tk_kernels_made gathers = {
+    PTHREAD_MUTEX_INITIALIZER, "gather", sizeof(signature), put_gather, {0}};
+static tk_kernels_made scatters = {
+    PTHREAD_MUTEX_INITIALIZER, "scatter", sizeof(signature), put_scatter, {0}};
+
+/* ---- indices that are out of range ---- */
+
+static int64_t read_index(const tk_strided *view, int64_t offset) {
+    const char *at = (const char *)view->data + offset * (int64_t)tk_dtype_size(view->dtype);
+    int64_t value = 0;
+    switch (view->dtype) {
+#define READ(dtype, type)                                                                          \
+    case dtype:                                                                                    \
+        value = (int64_t) * (const type *)(const void *)at;                                        \
+        break;
+        READ(TK_UINT8, uint8_t)
+        READ(TK_UINT16, uint16_t)
+        READ(TK_UINT32, uint32_t)
+        READ(TK_UINT64, uint64_t)
+        READ(TK_INT8, int8_t)
+        READ(TK_INT16, int16_t)
+        READ(TK_INT32, int32_t)
+        READ(TK_INT64, int64_t)
+#undef READ
+    default:
+        break;
+    }
+    return value;
+}
+
+/* The emulator's memory can be read here; a GPU's would have to be waited for. */
+static void note_faults(const tk_body_call *call, const tk_strided *view, int64_t most,
+                        int64_t length) {
+    int64_t at[TK_AXES_MAX] = {0}, offset = 0;
+    if (call->queue || !call->fault) return;
+    for (int64_t i = 0; i < view->size; i++) {
+        int64_t index = read_index(view, offset);
+        if (index < 0 || index > most) tk_fault_note(call->fault, i, index, length);
+        for (int a = view->rank - 1; a >= 0; a--) {
+            offset += view->strides[a];
+            if (++at[a] < view->shape[a]) break;
+            offset -= at[a] * view->strides[a];
+            at[a] = 0;
+        }
+    }
+}
+
+/* ---- arguments ---- */
+
+enum { MOST_ARGUMENTS = MOST_VIEWS + 4 + 2 * TK_AXES_MAX * (MOST_VIEWS + 1) + 2 * MOST_INDICES };
+
+typedef struct launch {
+    signature key;
+    size_t count;
+    tk_run_argument arguments[MOST_ARGUMENTS];
+} launch;
+
+static void put_memory(launch *l, const tk_strided *view) {
+    tk_run_argument *argument = &l->arguments[l->count++];
+    *argument = (tk_run_argument){.data = view->data};
+    tk_extent_of(view, &argument->before, &argument->bytes);
+}
+
+static void put_int(launch *l, int64_t value) {
+    l->arguments[l->count++] = (tk_run_argument){.bits = (uint64_t)value};
+}
+
+static void put_axes(launch *l, const axes *list) {
+    for (int i = 1; i < list->rank; i++) put_int(l, list->items[i].length);
+    for (int v = 0; v < list->n_views; v++)
+        for (int i = 0; i < list->rank; i++) put_int(l, list->items[i].stride[v]);
+}
+
+static void start(launch *l, const tk_body_call *call, const tk_strided *view,
+                  const tk_strided *indices, int n_indices) {
+    memset(&l->key, 0, sizeof l->key);
+    l->count = 0;
+    l->key.op = (int)call->op;
+    l->key.dtype = view->dtype;
+    l->key.n_indices = n_indices;
+    for (int k = 0; k < n_indices; k++) l->key.index[k] = indices[k].dtype;
+}
+
+/* Complex numbers are moved as what has their size. */
+static tk_dtype moved_as(tk_dtype dtype) { return tk_dtype_is_complex(dtype) ? TK_INT64 : dtype; }
+
+static tk_status run(const tk_body_call *call, tk_kernels_made *made, launch *l) {
+    tk_kernel *kernel;
+    TK_TRY(tk_kernels_find(made, &l->key, &kernel));
+    tk_run launched = {kernel, NULL, l->count, l->arguments};
+    return tk_run_kernel(call->device, call->queue, &launched);
+}
+
+/* ---- gather ---- */
+
+static tk_status run_gather(const tk_body_call *call, axes *list, const int64_t *most,
+                            const int64_t *step, const int64_t *length) {
+    const tk_strided *a = &call->inputs[0], *out = &call->outputs[0];
+    int n_indices = call->n_inputs - 1;
+    launch l;
+    close_axes(list);
+    start(&l, call, a, call->inputs + 1, n_indices);
+    l.key.dtype = moved_as(a->dtype);
+    l.key.n_axes = list->rank;
+    put_memory(&l, a);
+    for (int k = 0; k < n_indices; k++) put_memory(&l, &call->inputs[1 + k]);
+    put_memory(&l, out);
+    put_int(&l, out->size);
+    put_axes(&l, list);
+    for (int k = 0; k < n_indices; k++) {
+        put_int(&l, most[k]);
+        put_int(&l, step[k]);
+        note_faults(call, &call->inputs[1 + k], most[k], length[k]);
+    }
+    return run(call, &gathers, &l);
+}
+
+tk_status tk_body_gather_on_device(const tk_body_call *call) {
+    const tk_attrs_gather *attrs = call->attrs;
+    const tk_strided *a = &call->inputs[0], *out = &call->outputs[0];
+    int n_indices = call->n_inputs - 1, n_lead = out->rank - a->rank;
+    int64_t most[MOST_INDICES], step[MOST_INDICES], length[MOST_INDICES];
+    axes list = {.n_views = n_indices + 2, .size = 1};
+    if (out->size == 0) return TK_OK;
+    for (int i = 0; i < out->rank; i++) {
+        axis next = {.length = out->shape[i]};
+        if (i >= n_lead) next.stride[0] = a->strides[i - n_lead];
+        for (int k = 0; k < n_indices && i < n_lead; k++)
+            next.stride[1 + k] = call->inputs[1 + k].strides[i];
+        next.stride[1 + n_indices] = out->strides[i];
+        add_axis(&list, &next);
+    }
+    for (int k = 0; k < n_indices; k++) {
+        int64_t along = attrs->axes.items[k];
+        length[k] = a->shape[along];
+        most[k] = a->shape[along] - attrs->slice_sizes.items[along];
+        step[k] = a->strides[along];
+    }
+    return run_gather(call, &list, most, step, length);
+}
+
+tk_status tk_body_gather_along_on_device(const tk_body_call *call) {
+    const tk_attrs_axis *attrs = call->attrs;
+    const tk_strided *a = &call->inputs[0], *index = &call->inputs[1], *out = &call->outputs[0];
+    axes list = {.n_views = 3, .size = 1};
+    if (out->size == 0) return TK_OK;
+    for (int i = 0; i < out->rank; i++) {
+        axis next = {.length = out->shape[i]};
+        next.stride[0] = i == attrs->axis ? 0 : a->strides[i];
+        next.stride[1] = index->strides[i];
+        next.stride[2] = out->strides[i];
+        add_axis(&list, &next);
+    }
+    int64_t length = a->shape[attrs->axis], most = length - 1, step = a->strides[attrs->axis];
+    return run_gather(call, &list, &most, &step, &length);
+}
+
+/* ---- scatter ---- */
+
+typedef struct scatter {
+    const tk_body_call *call;
+    int first, n_indices; /* the first index operand */
+    axes element, loop;
+    int64_t most[MOST_INDICES], step[MOST_INDICES], length[MOST_INDICES];
+    tk_mode mode;
+} scatter;
+
+static int64_t groups_for(const scatter *s) {
+    int64_t groups = 1;
+    while (groups < MOST_GROUPS && groups * s->element.size < WANTED_THREADS &&
+           groups < s->loop.size)
+        groups *= 2;
+    return groups;
+}
+
+static tk_status run_scatter(scatter *s, const tk_strided *updates, const tk_strided *out) {
+    const tk_strided *indices = s->call->inputs + s->first;
+    launch l;
+    close_axes(&s->element);
+    close_axes(&s->loop);
+    int64_t groups = groups_for(s);
+    start(&l, s->call, out, indices, s->n_indices);
+    l.key.dtype = s->mode == TK_SET ? moved_as(out->dtype) : out->dtype;
+    l.key.mode = (int)s->mode;
+    l.key.n_axes = s->element.rank;
+    l.key.n_loop = s->loop.rank;
+    put_memory(&l, out);
+    for (int k = 0; k < s->n_indices; k++) put_memory(&l, &indices[k]);
+    put_memory(&l, updates);
+    put_int(&l, s->element.size * groups);
+    put_int(&l, s->element.size);
+    put_int(&l, groups);
+    put_int(&l, s->loop.size);
+    put_axes(&l, &s->element);
+    put_axes(&l, &s->loop);
+    for (int k = 0; k < s->n_indices; k++) {
+        put_int(&l, s->most[k]);
+        put_int(&l, s->step[k]);
+        note_faults(s->call, &indices[k], s->most[k], s->length[k]);
+    }
+    return run(s->call, &scatters, &l);
+}
+
+static tk_status convert(const tk_body_call *call, const tk_strided *from, const tk_strided *to) {
+    return tk_elementwise_run(call, TK_OP_astype, 1, from, to);
+}
+
+static tk_status widen(const tk_body_call *call, const tk_strided *view, tk_buffer **out_buffer,
+                       tk_strided *out) {
+    TK_TRY(tk_buffer_new_on(call->device, call->queue, (size_t)view->size * sizeof(float) + 4,
+                            out_buffer));
+    *out = *view;
+    out->dtype = TK_FLOAT32;
+    out->data = (*out_buffer)->data;
+    for (int64_t stride = 1, i = view->rank - 1; i >= 0; i--) {
+        out->strides[i] = stride;
+        stride *= view->shape[i];
+    }
+    return convert(call, view, out);
+}
+
+typedef void (*describing)(scatter *s, const tk_strided *updates, const tk_strided *out);
+
+/* Sums and products of halves go through an f32 copy, so that they are rounded once. */
+static tk_status scatter_wide(scatter *s, describing describe, const tk_strided *updates) {
+    const tk_body_call *call = s->call;
+    tk_buffer *buffers[2] = {NULL, NULL};
+    tk_strided wide, wide_updates;
+    tk_status status = widen(call, &call->inputs[0], &buffers[0], &wide);
+    if (status == TK_OK) status = widen(call, updates, &buffers[1], &wide_updates);
+    if (status == TK_OK) {
+        describe(s, &wide_updates, &wide);
+        status = run_scatter(s, &wide_updates, &wide);
+    }
+    if (status == TK_OK) status = convert(call, &wide, &call->outputs[0]);
+    for (int i = 0; i < 2; i++)
+        if (buffers[i]) tk_buffer_release(buffers[i]);
+    return status;
+}
+
+static tk_status scatter_all(scatter *s, describing describe, const tk_strided *updates) {
+    const tk_strided *a = &s->call->inputs[0], *out = &s->call->outputs[0];
+    if (out->size == 0) return TK_OK;
+    bool sums = s->mode == TK_ADD || s->mode == TK_PROD;
+    if (updates->size && sums && tk_text_is_half(out->dtype))
+        return scatter_wide(s, describe, updates);
+    if (out->data != a->data) TK_TRY(tk_copy_on_device(s->call, a, out));
+    if (updates->size == 0) return TK_OK;
+    describe(s, updates, out);
+    return run_scatter(s, updates, out);
+}
+
+static void describe_slices(scatter *s, const tk_strided *updates, const tk_strided *out) {
+    const tk_attrs_scatter *attrs = s->call->attrs;
+    int n_lead = updates->rank - out->rank, n_views = s->n_indices + 2;
+    s->element = (axes){.n_views = n_views, .size = 1};
+    s->loop = (axes){.n_views = n_views, .size = 1};
+    for (int i = 0; i < updates->rank; i++) {
+        axis next = {.length = updates->shape[i]};
+        next.stride[n_views - 1] = updates->strides[i];
+        if (i >= n_lead) next.stride[0] = out->strides[i - n_lead];
+        for (int k = 0; k < s->n_indices && i < n_lead; k++)
+            next.stride[1 + k] = s->call->inputs[s->first + k].strides[i];
+        add_axis(i < n_lead ? &s->loop : &s->element, &next);
+    }
+    for (int k = 0; k < s->n_indices; k++) {
+        int64_t along = attrs->axes.items[k];
+        s->length[k] = out->shape[along];
+        s->most[k] = out->shape[along] - updates->shape[n_lead + along];
+        s->step[k] = out->strides[along];
+    }
+}
+
+tk_status tk_body_scatter_on_device(const tk_body_call *call) {
+    const tk_attrs_scatter *attrs = call->attrs;
+    scatter s = {.call = call,
+                 .first = 2,
+                 .n_indices = (int)attrs->axes.count,
+                 .mode = (tk_mode)attrs->mode};
+    return scatter_all(&s, describe_slices, &call->inputs[1]);
+}
+
+static void describe_lines(scatter *s, const tk_strided *updates, const tk_strided *out) {
+    const tk_attrs_scatter_axis *attrs = s->call->attrs;
+    const tk_strided *index = &s->call->inputs[1];
+    s->element = (axes){.n_views = 3, .size = 1};
+    s->loop = (axes){.n_views = 3, .size = 1};
+    for (int i = 0; i < index->rank; i++) {
+        bool along = i == attrs->axis;
+        axis next = {.length = index->shape[i]};
+        next.stride[0] = along ? 0 : out->strides[i];
+        next.stride[1] = index->strides[i];
+        next.stride[2] = updates->strides[i];
+        add_axis(along ? &s->loop : &s->element, &next);
+    }
+    s->length[0] = out->shape[attrs->axis];
+    s->most[0] = s->length[0] - 1;
+    s->step[0] = out->strides[attrs->axis];
+}
+
+tk_status tk_body_scatter_along_on_device(const tk_body_call *call) {
+    const tk_attrs_scatter_axis *attrs = call->attrs;
+    scatter s = {.call = call, .first = 1, .n_indices = 1, .mode = (tk_mode)attrs->mode};
+    return scatter_all(&s, describe_lines, &call->inputs[2]);
+}
+
+/* ---- what is refused ---- */
+
+static tk_status refuse(tk_op op, const char *why) {
+    return tk_fail(TK_UNSUPPORTED, "%s %s has no kernel on devices: move it to the cpu",
+                   tk_op_title(op), why);
+}
+
+/* Slices that are longer than 1 along an indexed axis may overlap, and then the order of updates
+ * is not that of one thread. */
+static bool may_overlap(tk_node *const *inputs, const tk_attrs_scatter *attrs) {
+    int n_lead = inputs[1]->rank - inputs[0]->rank;
+    for (int64_t k = 0; k < attrs->axes.count; k++)
+        if (inputs[1]->shape[n_lead + attrs->axes.items[k]] > 1) return true;
+    return false;
+}
+
+bool tk_index_is(tk_op op) {
+    return op == TK_OP_gather || op == TK_OP_scatter || op == TK_OP_gather_along ||
+           op == TK_OP_scatter_along;
+}
+
+tk_status tk_index_check(tk_op op, tk_node *const *inputs, const void *attrs) {
+    tk_dtype dtype = (tk_dtype)inputs[0]->dtype;
+    int64_t mode = TK_SET, n_indices = 1;
+    if (op == TK_OP_gather) n_indices = ((const tk_attrs_gather *)attrs)->axes.count;
+    if (op == TK_OP_scatter) {
+        const tk_attrs_scatter *scatter = attrs;
+        mode = scatter->mode;
+        n_indices = scatter->axes.count;
+        if (may_overlap(inputs, scatter)) return refuse(op, "of slices that may overlap");
+    }
+    if (op == TK_OP_scatter_along) mode = ((const tk_attrs_scatter_axis *)attrs)->mode;
+    if (n_indices < 1 || n_indices > MOST_INDICES)
+        return refuse(op, "with no index array, or more than 8,");
+    return mode == TK_SET ? TK_OK : tk_elementwise_check(mode_ops[mode], dtype, dtype);
+}
