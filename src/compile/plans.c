@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "compile/run.h"
 #include "runtime/buffer.h"
+#include "runtime/cuda_device.h"
 
 #define MOST_PLANS 512
 #define MOST_TENSORS 8
@@ -68,7 +69,7 @@ void tk_extent_of(const tk_strided *view, size_t *out_before, size_t *out_bytes)
 /* Without gaps, so that bytes can be hashed and compared. */
 typedef struct plan_key {
     uint32_t id; /* a tk_library_id */
-    uint32_t has_schedule;
+    uint16_t has_schedule, no_clusters;
     size_t n_tensors, n_numbers;
     tk_library_tensor tensors[MOST_TENSORS];
     uint64_t numbers[MOST_NUMBERS]; /* bits of doubles */
@@ -85,7 +86,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static plan_entry entries[2 * MOST_PLANS];
 static size_t n_entries;
 
-static void make_key(const tk_library_run *run, plan_key *key) {
+static void make_key(const tk_body_call *call, const tk_library_run *run, plan_key *key) {
+    const tk_cuda *cuda = call->device ? tk_cuda_of(call->device) : NULL;
     memset(key, 0, sizeof *key);
     key->id = (uint32_t)run->id;
     key->n_tensors = run->n_tensors;
@@ -94,6 +96,7 @@ static void make_key(const tk_library_run *run, plan_key *key) {
         tk_library_tensor_of(&run->tensors[i], &key->tensors[i]);
     if (run->n_numbers) memcpy(key->numbers, run->numbers, run->n_numbers * sizeof *run->numbers);
     key->has_schedule = run->schedule != NULL;
+    key->no_clusters = cuda && !cuda->info.clusters;
     if (run->schedule) key->schedule = *run->schedule;
 }
 
@@ -124,21 +127,32 @@ static void keep(const plan_key *key, uint64_t hash, tk_library_plan *plan) {
     n_entries++;
 }
 
+/* The schedule, or the default one; where there are no clusters that reads long rows again. */
 static tk_status make_plan(const plan_key *key, tk_library_plan **out) {
     double numbers[MOST_NUMBERS];
+    tk_library_id id = (tk_library_id)key->id;
+    tk_library_schedule schedule = key->schedule;
     memcpy(numbers, key->numbers, sizeof numbers);
-    return tk_library_plan_create((tk_library_id)key->id, key->n_tensors, key->tensors,
-                                  key->n_numbers, numbers,
-                                  key->has_schedule ? &key->schedule : NULL, out);
+    if (!key->has_schedule) {
+        TK_TRY(tk_library_schedule_default(id, key->n_tensors, key->tensors, &schedule));
+        if (key->no_clusters && schedule.cluster > 1) {
+            schedule.cluster = 1;
+            schedule.held = 0;
+            schedule.threads_per_row = 1024;
+        }
+    }
+    return tk_library_plan_create(id, key->n_tensors, key->tensors, key->n_numbers, numbers,
+                                  &schedule, out);
 }
 
 /* With a reference for the caller. */
-static tk_status find_plan(const tk_library_run *run, tk_library_plan **out) {
+static tk_status find_plan(const tk_body_call *call, const tk_library_run *run,
+                           tk_library_plan **out) {
     plan_key key;
     if (run->n_tensors > MOST_TENSORS || run->n_numbers > MOST_NUMBERS)
         return tk_fail(TK_INTERNAL, "a library call of %zu tensors and %zu numbers", run->n_tensors,
                        run->n_numbers);
-    make_key(run, &key);
+    make_key(call, run, &key);
     uint64_t hash = tk_hash_bytes(1, &key, sizeof key);
     pthread_mutex_lock(&lock);
     plan_entry *place = place_of(&key, hash);
@@ -221,7 +235,7 @@ static tk_status run_plan(plan_run *r) {
 
 tk_status tk_run_library(const tk_body_call *call, const tk_library_run *run) {
     tk_library_plan *plan;
-    TK_TRY(find_plan(run, &plan));
+    TK_TRY(find_plan(call, run, &plan));
     plan_run r = {.call = call, .run = run, .plan = plan};
     tk_status status = run_plan(&r);
     tk_library_plan_release(plan);

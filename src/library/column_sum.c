@@ -295,8 +295,19 @@ tk_status tk_library_make_column_sum(const tk_library_call *call, tk_library_pla
     return tk_sums_add(call, plan, &term, x.rows, x.columns, 1);
 }
 
+/* Blocks of 256 threads: halves in four groups of rows, eight blocks for each of 132
+ * multiprocessors; f32 in two, four blocks. */
 void tk_library_choose_column_sum(const tk_library_tensor *tensors, tk_library_schedule *out) {
-    int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1;
-    tk_sums_choose(columns ? tk_library_size(tensors) / columns : 0, columns,
-                   tk_kscalar_bytes(tensors->element), out);
+    int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1,
+            bytes = tk_kscalar_bytes(tensors->element),
+            rows = columns ? tk_library_size(tensors) / columns : 0, most = (rows + 15) / 16;
+    tk_sums_choose(rows, columns, bytes, out);
+    out->threads = bytes == 2 ? 64 : 128;
+    out->rows_per_block = 256 / out->threads;
+    out->per_thread = bytes == 2 ? 8 : 4;
+    out->overlap = 1;
+    int64_t each = out->threads * 16 / bytes, wide = (columns + each - 1) / each;
+    out->chunks = wide ? (bytes == 2 ? 1056 : 528) / wide : 1;
+    if (out->chunks > most) out->chunks = most;
+    if (out->chunks < 1) out->chunks = 1;
 }

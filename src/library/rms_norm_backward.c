@@ -366,11 +366,18 @@ tk_status tk_library_make_rms_norm_backward(const tk_library_call *call, tk_libr
     return s.has_dweight ? add_dweight(call, plan, &s) : TK_OK;
 }
 
+/* With dweight, sums stay in registers beside the vectors: blocks of all registers, and not of a
+ * cluster. */
 void tk_library_choose_rms_norm_backward(const tk_library_tensor *tensors,
                                          tk_library_schedule *out) {
     int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1;
     tk_sums_choose(columns ? tk_library_size(tensors) / columns : 0, columns,
                    tk_kscalar_bytes(tensors->element), out);
-    tk_rows_choose(tensors, 4, tk_library_is_missing(&tensors[4]) ? 1 : 2, out);
-    if (out->held && out->chunks > 264) out->chunks = 264;
+    tk_rows_choose(tensors, 4, 1, out);
+    if (tk_library_is_missing(&tensors[DWEIGHT])) return;
+    int64_t threads = out->threads_per_row * out->rows_per_block, blocks = 132;
+    if (out->held > 4 || threads > 512) out->held = 0;
+    out->cluster = 1;
+    while (threads < 512) threads *= 2, blocks *= 2;
+    if (out->held) out->chunks = blocks;
 }

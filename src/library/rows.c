@@ -421,30 +421,55 @@ static int64_t lanes_of(const tk_library_tensor *t) {
     return tk_library_divisor(16, 3, facts) / bytes;
 }
 
-/* Threads by the length of the row, and as many rows as make a block of 128 threads; then more of
- * them until what a thread holds is at most 32 values, or 64 with all threads of a block. Measured
- * on an H200: held rows reach 0.8 to 1.0 of the copy, rows that are read again 0.6. */
-void tk_rows_choose(const tk_library_tensor *tensors, size_t count, int kept,
-                    tk_library_schedule *out) {
-    enum { most_threads = 1024 };
-    static const struct {
-        int64_t columns, threads;
-    } steps[] = {{64, 8}, {128, 16}, {3072, 32}, {6144, 64}, {16384, 128}, {65536, 256}};
+/* By vectors in a row, from sweeps on an H200 (bench/history/gpu_kernels.txt). Rows of at most 16
+ * vectors have a thread a vector; beyond 2048, blocks of a cluster share them. Two to eight vectors
+ * a thread keep memory busy, and what is kept must leave registers for several blocks. */
+typedef struct row_class {
+    int64_t vectors, threads, rows, cluster;
+} row_class;
+
+static const row_class classes[] = {{32, 16, 8, 1},    {128, 32, 4, 1},   {256, 64, 2, 1},
+                                    {512, 128, 1, 1},  {1024, 256, 1, 1}, {2048, 512, 1, 1},
+                                    {4096, 256, 1, 4}, {8192, 256, 1, 4}, {16384, 256, 1, 8},
+                                    {32768, 512, 1, 8}};
+
+static int64_t vectors_of(const tk_library_tensor *tensors, size_t count, int64_t *out_lanes) {
     int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1, lanes = 8;
-    out->vector = 16;
-    out->threads_per_row = 512;
-    for (int i = 5; i >= 0; i--)
-        if (columns <= steps[i].columns) out->threads_per_row = steps[i].threads;
-    out->rows_per_block = out->threads_per_row < 128 ? 128 / out->threads_per_row : 1;
     for (size_t i = 0; i < count; i++) {
         int64_t of_tensor = tk_library_is_missing(&tensors[i]) ? lanes : lanes_of(&tensors[i]);
         if (of_tensor < lanes) lanes = of_tensor > 1 ? of_tensor : 1;
     }
-    int64_t need = (columns + out->threads_per_row * lanes - 1) / (out->threads_per_row * lanes);
-    while (need * lanes * kept > 32 && out->threads_per_row < most_threads) {
-        out->threads_per_row *= 2;
-        if (out->rows_per_block > 1) out->rows_per_block /= 2;
-        need = (columns + out->threads_per_row * lanes - 1) / (out->threads_per_row * lanes);
+    *out_lanes = lanes;
+    return (columns + lanes - 1) / lanes;
+}
+
+static row_class class_of(int64_t vectors) {
+    row_class of = {.threads = 1, .cluster = 1};
+    if (vectors <= 16) {
+        while (of.threads < vectors) of.threads *= 2;
+        of.rows = (of.threads <= 4 ? 128 : 256) / of.threads;
+        return of;
     }
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (vectors <= classes[i].vectors) return classes[i];
+    return (row_class){.threads = 1024, .rows = 1, .cluster = 1};
+}
+
+void tk_rows_choose(const tk_library_tensor *tensors, size_t count, int kept,
+                    tk_library_schedule *out) {
+    int64_t lanes, vectors = vectors_of(tensors, count, &lanes),
+                   bytes = tk_library_size(tensors) * tk_kscalar_bytes(tensors->element);
+    row_class of = class_of(vectors);
+    bool is_small = bytes <= (int64_t)64 << 20;
+    if (of.threads == 256 && of.cluster == 1 && is_small) of.threads = 512;
+    int64_t all = of.threads * of.cluster, need = (vectors + all - 1) / all;
+    out->vector = 16;
+    out->threads_per_row = of.threads;
+    out->rows_per_block = of.rows;
+    out->cluster = of.cluster;
     out->held = need * lanes * kept <= 64 && need <= TK_ROWS_MOST_HELD ? need : 0;
+    out->overlap = is_small ? 2 : 1;
+    if (out->held || vectors == 0) return;
+    out->threads_per_row = 1024;
+    out->cluster = 1;
 }

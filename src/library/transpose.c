@@ -231,10 +231,20 @@ tk_status tk_library_make_transpose(const tk_library_call *call, tk_library_plan
     return tk_library_close(&t.k);
 }
 
-/* A row of the tile is the 128 bytes of all banks. */
+/* Small matrices: a row of the tile is the 128 bytes of all banks. Large ones: larger tiles, whose
+ * rows are longer runs of memory, taken down the columns where that leaves few places empty. */
 void tk_library_choose_transpose(const tk_library_tensor *tensors, tk_library_schedule *out) {
-    out->group = 1;
-    out->tile = 128 / tk_kscalar_bytes(tensors->element);
+    int64_t bytes = tk_kscalar_bytes(tensors->element), rank = tensors->rank;
+    out->tile = 128 / bytes;
     out->vector = 16;
-    out->threads = tensors->element == TK_K_I64 || tensors->element == TK_K_F64 ? 128 : 256;
+    out->overlap = 1;
+    out->threads = bytes == 8 ? 128 : 256;
+    out->group = 1;
+    if (bytes == 8 || rank < 2 || tensors->shape[rank - 2] < 512 || tensors->shape[rank - 1] < 512)
+        return;
+    out->tile = bytes == 4 ? 64 : 128;
+    int64_t down = (tensors->shape[rank - 2] + out->tile - 1) / out->tile;
+    out->group = 256;
+    while (out->group > 1 && (down + out->group - 1) / out->group * out->group > down + down / 8)
+        out->group /= 2;
 }
