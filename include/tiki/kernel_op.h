@@ -13,6 +13,7 @@
 
 #include "tiki/devices.h"
 #include "tiki/kernel.h"
+#include "tiki/target.h"
 #include "tiki/transforms.h"
 
 TK_BEGIN_DECLS
@@ -73,6 +74,12 @@ typedef struct tk_launch_spec {
     const char *site; /* where the launch is written, for errors ("model.py:12"); may be NULL */
 } tk_launch_spec;
 
+/* From now on this thread's launches and kernel ops are built by `target` where they run on a GPU
+ * (TK_TARGET_PTX to begin with); gives the one before. A launch keeps the target that it was made
+ * with, and so do the rules of a kernel op. On the emulator, which builds nothing, another target
+ * than PTX is TK_UNSUPPORTED when the launch runs. */
+TK_API tk_target tk_target_use(tk_target target);
+
 /* Appends the outputs to `outputs`. The launch contract is checked now, with the numbers and sizes
  * that are known, and again at the launch with the addresses: TK_INVALID_ARGUMENT names the
  * precondition. TK_DTYPE_ERROR and TK_INVALID_ARGUMENT for bindings that do not fit parameters;
@@ -80,6 +87,30 @@ typedef struct tk_launch_spec {
  * nothing. */
 TK_API tk_status tk_launch(tk_context *context, const tk_launch_spec *spec, const tk_array *inputs,
                            size_t n_inputs, tk_arrays *outputs);
+
+/* ---- launches by others ---- */
+
+/* Work on a GPU that another program hands to Tiki's stream, such as a compiled function of the
+ * CuTe DSL: one node, as a launch is. */
+typedef struct tk_foreign {
+    size_t size;      /* sizeof(tk_foreign) */
+    const char *name; /* for messages; copied */
+    const char *site; /* as in tk_launch_spec; copied */
+    size_t n_outputs; /* 1 to TK_LAUNCH_OUTPUTS */
+    const tk_launch_output *outputs;
+
+    /* Called when the outputs are evaluated, on any thread, with the device's context current:
+     * hands the work to `stream`, a CUstream, and returns. Addresses are those of row-major arrays,
+     * at multiples of 16 bytes. What it writes beside the outputs it must not touch. */
+    tk_status (*launch)(void *self, void *stream, void *const *inputs, void *const *outputs);
+    void *self;
+    void (*release)(void *self); /* when no graph needs it any more; NULL: nothing */
+} tk_foreign;
+
+/* Appends the outputs to `outputs`. `self` is released as it says, at once on failure. Operands
+ * elsewhere than on a GPU are TK_UNSUPPORTED. */
+TK_API tk_status tk_launch_foreign(tk_context *context, const tk_foreign *foreign,
+                                   const tk_array *inputs, size_t n_inputs, tk_arrays *outputs);
 
 /* ---- functions of launches ---- */
 

@@ -34,27 +34,50 @@ static PyObject *artifact_object(tkpy_state *state, const tk_artifact *artifact)
         Py_XDECREF(report);
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:y#,s:s,s:s,s:s,s:s,s:N,s:N}", "text", tk_artifact_text(artifact),
-                         "binary", binary, (Py_ssize_t)bytes, "log", tk_artifact_log(artifact),
-                         "assembler", tk_artifact_assembler(artifact), "arch",
-                         tk_artifact_arch(artifact), "identity", tk_artifact_identity(artifact),
-                         "report", report, "contract", contract);
+    return Py_BuildValue(
+        "{s:s,s:y#,s:s,s:s,s:s,s:s,s:s,s:s,s:N,s:N}", "text", tk_artifact_text(artifact), "binary",
+        binary, (Py_ssize_t)bytes, "log", tk_artifact_log(artifact), "assembler",
+        tk_artifact_assembler(artifact), "arch", tk_artifact_arch(artifact), "identity",
+        tk_artifact_identity(artifact), "lowered", tk_artifact_stage(artifact, TK_STAGE_LOWERED),
+        "ptx", tk_artifact_stage(artifact, TK_STAGE_PTX), "report", report, "contract", contract);
+}
+
+static tk_build how_of(PyObject *args, const char **out_target) {
+    const char *arch = NULL;
+    int binary = 0, lines = 0, stages = 0;
+    *out_target = NULL;
+    (void)PyArg_ParseTuple(args, "s|zppp", out_target, &arch, &binary, &lines, &stages);
+    return (tk_build){.arch = arch,
+                      .emit = binary || stages ? TK_EMIT_BINARY : TK_EMIT_TEXT,
+                      .lines = lines != 0,
+                      .stages = stages != 0};
+}
+
+/* Whether a signal's handler raised, as that of Ctrl-C does. */
+static bool interrupted(void *unused) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    bool raised = PyErr_CheckSignals() != 0;
+    (void)unused;
+    PyGILState_Release(state);
+    return raised;
 }
 
 PyObject *tkpy_kernel_build(PyObject *self, PyObject *args) {
     tkpy_state *state = tkpy_state_of(self);
     const char *target;
-    int binary = 0, lines = 0;
-    tk_build how = {0};
     tk_artifact *artifact = NULL;
-    if (!PyArg_ParseTuple(args, "s|zpp", &target, &how.arch, &binary, &lines)) return NULL;
-    how.emit = binary ? TK_EMIT_BINARY : TK_EMIT_TEXT;
-    how.lines = lines != 0;
+    tk_build how = how_of(args, &target);
+    if (PyErr_Occurred()) return NULL;
     tk_status status = tk_target_find(target, &how.target);
     if (status != TK_OK) return tkpy_raise(state, status);
+    how.stop = interrupted;
     PyThreadState *saved = PyEval_SaveThread();
     status = tk_kernel_build(tkpy_kernel_of(self), &how, &artifact);
     PyEval_RestoreThread(saved);
+    if (PyErr_Occurred()) {
+        tk_artifact_release(artifact);
+        return NULL;
+    }
     if (status != TK_OK) return tkpy_raise(state, status);
     PyObject *result = artifact_object(state, artifact);
     tk_artifact_release(artifact);

@@ -190,11 +190,12 @@ PyMethodDef tkpy_device_functions[] = {
     {"replace", replace_array, METH_VARARGS, "replace(box, array): it holds that array's value."},
     {"gpus", count_gpus, METH_NOARGS, "gpus(): how many there are, and why there is none."},
     {"gpu_info", gpu_info, METH_VARARGS, "gpu_info(index): what a GPU is."},
-    {"launch", (PyCFunction)(void (*)(void))tkpy_launch, METH_FASTCALL,
-     "launch(kernel, /, *arguments)\n--\n\n"
+    {"launch", (PyCFunction)(void (*)(void))tkpy_launch, METH_FASTCALL | METH_KEYWORDS,
+     "launch(kernel, /, *arguments, target=None)\n--\n\n"
      "Launches a kernel on the device of its arrays: one argument a parameter, an array, a number "
      "or an `output`.\n\nGives the outputs, one alone or a tuple. Lazy; it has no derivative by "
-     "itself: see `kernel_op`."},
+     "itself: see `kernel_op`. `target` is who builds it for a GPU, \"ptx\" or \"cute\"; one "
+     "that is named never falls back to the other."},
     {"launch_at", (PyCFunction)(void (*)(void))tkpy_launch_at, METH_FASTCALL,
      "launch_at(place, kernel, /, *arguments): a launch that is written elsewhere."},
     {"output", (PyCFunction)(void (*)(void))tkpy_output, METH_VARARGS | METH_KEYWORDS,
@@ -202,6 +203,9 @@ PyMethodDef tkpy_device_functions[] = {
      "An array that a launch writes, at the place of its parameter.\n\n`in_place=x`: it begins as "
      "x, whose memory the kernel works on where nobody else needs it, else on a copy. x never "
      "changes."},
+    {"target", tkpy_target, METH_VARARGS,
+     "target(name): builds this thread's launches from now on."},
+    {"foreign", tkpy_foreign, METH_VARARGS, "foreign(function, name, inputs, outputs, site)."},
     {"library", library, METH_VARARGS, "library(name, operands, number, schedule)."},
     {"schedule", schedule_of, METH_VARARGS, "schedule(name, operands): the default as text."},
     {NULL, NULL, 0, NULL}};

@@ -178,7 +178,7 @@ static PyMethodDef kernel_methods[] = {
     {"emulate", tkpy_kernel_emulate, METH_VARARGS,
      "emulate(arguments, seed=0, resident=0): findings, counts and totals of a run on the CPU."},
     {"build", tkpy_kernel_build, METH_VARARGS,
-     "build(target, arch=None, binary=False, lines=False): the artifact as a dictionary."},
+     "build(target, arch=None, binary=False, lines=False, stages=False): the artifact as a dictionary."},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot kernel_slots[] = {{Py_tp_dealloc, kernel_dealloc},

@@ -60,6 +60,10 @@ PyType_Spec tkpy_output_spec = {"tiki.Output", sizeof(output_object), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                 output_slots};
 
+const tk_launch_output *tkpy_output_type(tkpy_state *state, PyObject *object) {
+    return Py_TYPE(object) == state->output ? &((output_object *)object)->type : NULL;
+}
+
 static output_object *new_output(tkpy_state *state, tk_dtype dtype, tk_shape shape) {
     output_object *output = (output_object *)PyType_GenericAlloc(state->output, 0);
     if (output) output->type = (tk_launch_output){dtype, shape, 0};
@@ -192,6 +196,32 @@ static PyObject *box_outputs(tkpy_state *state, tk_arrays *arrays) {
     return box;
 }
 
+/* ---- targets ---- */
+
+static bool find_target(const char *name, tk_target *out) {
+    if (tk_target_find(name, out) == TK_OK) return true;
+    PyErr_SetString(PyExc_ValueError, tk_error_message());
+    return false;
+}
+
+PyObject *tkpy_target(PyObject *module, PyObject *args) {
+    const char *name;
+    tk_target target = TK_TARGET_COUNT;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "z", &name) || (name && !find_target(name, &target))) return NULL;
+    return PyUnicode_FromString(tk_target_name(tk_target_use(target)));
+}
+
+/* Of a call's keywords, of which there is one: `target`, None or a name. */
+static bool keyword_target(PyObject *names, PyObject *const *values, tk_target *out) {
+    PyObject *name = PyTuple_GetItem(names, 0);
+    if (PyTuple_Size(names) != 1 || PyUnicode_CompareWithASCIIString(name, "target"))
+        return PyErr_Format(PyExc_TypeError, "launch has no keyword %U but target", name), false;
+    if (values[0] == Py_None) return true;
+    const char *text = PyUnicode_Check(values[0]) ? PyUnicode_AsUTF8AndSize(values[0], NULL) : "";
+    return text && find_target(text, out);
+}
+
 static PyObject *launch_at(PyObject *module, const char *site, PyObject *const *args,
                            Py_ssize_t count) {
     launching l;
@@ -221,8 +251,13 @@ static PyObject *launch_at(PyObject *module, const char *site, PyObject *const *
     return result;
 }
 
-PyObject *tkpy_launch(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    return launch_at(module, place_of_call(), args, count);
+PyObject *tkpy_launch(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    tk_target target = TK_TARGET_COUNT; /* the one in use */
+    if (names && PyTuple_Size(names) && !keyword_target(names, args + count, &target)) return NULL;
+    tk_target before = tk_target_use(target);
+    PyObject *result = launch_at(module, place_of_call(), args, count);
+    (void)tk_target_use(before);
+    return result;
 }
 
 PyObject *tkpy_launch_at(PyObject *module, PyObject *const *args, Py_ssize_t count) {

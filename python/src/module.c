@@ -2,6 +2,7 @@
  * more than once. */
 #include "args.h"
 #include "kernel.h"
+#include "tiki/target.h"
 
 static PyObject *add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out) {
     PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
@@ -119,11 +120,20 @@ static bool add_functions(PyObject *module) {
            add_namespace(module, "_nn", tkpy_nn_functions);
 }
 
+/* The CuTe compiler's package may be one of this Python's. */
+static void name_python(void) {
+    PyObject *path = PySys_GetObject("executable");
+    const char *text = path && PyUnicode_Check(path) ? PyUnicode_AsUTF8AndSize(path, NULL) : NULL;
+    if (!text) PyErr_Clear();
+    (void)tk_cute_use_python(text);
+}
+
 static int execute(PyObject *module) {
     tkpy_state *state = tkpy_module_state(module);
     if (!add_types(state, module) || !add_methods(state) || !add_exceptions(state, module) ||
         !add_functions(module))
         return -1;
+    name_python();
     state->print_digits = -1;
     state->random_state = PyList_New(0);
     return state->random_state ? PyModule_AddObjectRef(module, "_random_state", state->random_state)

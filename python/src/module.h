@@ -158,7 +158,7 @@ extern PyType_Spec tkpy_compiled_spec;
 
 extern PyType_Spec tkpy_output_spec;
 PyObject *tkpy_output(PyObject *module, PyObject *args, PyObject *kwargs);
-PyObject *tkpy_launch(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *tkpy_launch(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 /* The same behind a text that says where the launch is written. */
 PyObject *tkpy_launch_at(PyObject *module, PyObject *const *args, Py_ssize_t count);

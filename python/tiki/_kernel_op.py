@@ -14,8 +14,9 @@ A rule that is not declared refuses by its name. `hidden` results at the end are
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tiki import _core
@@ -25,17 +26,30 @@ launch: Callable[..., Any] = _core._device["launch"]
 output: Callable[..., Any] = _core._device["output"]
 
 
+@contextlib.contextmanager
+def _by(name: str | None) -> Iterator[None]:
+    """While inside, this thread's launches are built by the target."""
+    before = _core._device["target"](name)
+    try:
+        yield
+    finally:
+        _core._device["target"](before)
+
+
 class kernel_op:
     """A function of launches with derivatives and a batching rule of its own.
 
     `hidden`: how many results at the end are residuals, which only the vjp gets. `batching`: "loop" calls the function
-    for each element of a batch, "leading" calls it once on more leading axes; else `f.vmap` declares a rule.
+    for each element of a batch, "leading" calls it once on more leading axes; else `f.vmap` declares a rule. `target`: who
+    builds the launches of the function and of its rules, "ptx" or "cute".
     `f.vjp(primals, cotangents, outputs)` and `f.jvp(primals, tangents)` declare the others."""
 
-    def __init__(self, function: Any = None, *, hidden: int = 0, batching: str | None = None) -> None:
+    def __init__(
+        self, function: Any = None, *, hidden: int = 0, batching: str | None = None, target: str | None = None
+    ) -> None:
         if batching not in (None, "loop", "leading"):
             raise ValueError(f'batching is {batching!r}, expected "loop", "leading" or None')
-        self._hidden, self._batching = hidden, batching
+        self._hidden, self._batching, self._target = hidden, batching, target
         self._function: Any = None
         self._rules: dict[str, Any] = {}
         if function is not None:
@@ -49,8 +63,19 @@ class kernel_op:
         if self._function is None:  # used as @kernel_op(hidden=1)
             self._take(args[0])
             return self
-        results = _core._custom(self._forward, self._vjp, self._jvp, self._vmap, args)
+        if self._target is None:
+            results = _core._custom(self._forward, self._vjp, self._jvp, self._vmap, args)
+        else:
+            rules = (self._targeted(rule) for rule in (self._forward, self._vjp, self._jvp, self._vmap))
+            results = _core._custom(*rules, args)
         return self._visible(results)
+
+    def _targeted(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        def by_target(*args: Any) -> Any:
+            with _by(self._target):
+                return rule(*args)
+
+        return by_target
 
     def _visible(self, results: tuple[Any, ...]) -> Any:
         shown = results[: len(results) - self._hidden]

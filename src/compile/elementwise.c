@@ -454,6 +454,6 @@ tk_status tk_elementwise_run(const tk_body_call *call, tk_op op, int n_inputs,
     tk_kernel *kernel;
     TK_TRY(find_kernel(&key, &kernel));
     size_t count = fill_arguments(&s, inputs, output, arguments);
-    tk_run run = {kernel, NULL, count, arguments};
+    tk_run run = {kernel, NULL, count, arguments, TK_TARGET_PTX};
     return tk_run_kernel(call->device, call->queue, &run);
 }

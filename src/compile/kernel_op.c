@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/vec.h"
+#include "compile/launch.h"
 
 typedef struct hidden_type {
     tk_dtype dtype;
@@ -24,6 +25,7 @@ typedef struct kernel_call {
     size_t n_args;
     size_t n_visible;
     tk_stream_id stream; /* of the results */
+    tk_target target;    /* that was in use when it was called */
     TK_VEC(hidden_type) hidden;
 } kernel_call;
 
@@ -33,6 +35,15 @@ static void release_call(void *self) {
     tk_vec_deinit(&call->hidden);
     tk_free(call->name);
     tk_free(call);
+}
+
+/* The function or a rule of it, by the target of the call. */
+static tk_status invoke(const kernel_call *call, tk_function function, const tk_array *args,
+                        size_t n_args, tk_arrays *results) {
+    tk_target before = tk_target_use(call->target);
+    tk_status status = function(call->user.self, args, n_args, results);
+    (void)tk_target_use(before);
+    return status;
 }
 
 static tk_status refuse(const kernel_call *call, const char *rule, const char *use) {
@@ -56,7 +67,7 @@ static tk_status note_hidden(kernel_call *call, const tk_arrays *results) {
 
 static tk_status forward(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
     kernel_call *call = self;
-    TK_TRY(call->user.forward(call->user.self, args, n_args, results));
+    TK_TRY(invoke(call, call->user.forward, args, n_args, results));
     size_t visible = call->user.n_visible;
     if (results->count == 0 || results->count < visible)
         return tk_fail(TK_INVALID_ARGUMENT, "%s gave %zu results, %zu of them are to be visible",
@@ -78,7 +89,7 @@ static tk_status vjp(void *self, const tk_array *args, size_t n_args, tk_arrays 
     if (!given) return tk_fail(TK_OUT_OF_MEMORY, "no memory for the vjp of %s", call->name);
     memcpy(given, args, head * sizeof *given);
     memcpy(given + head, args + n_args - n_results, n_results * sizeof *given);
-    tk_status status = call->user.vjp(call->user.self, given, count, results);
+    tk_status status = invoke(call, call->user.vjp, given, count, results);
     tk_free(given);
     return status;
 }
@@ -97,7 +108,7 @@ static tk_status add_hidden_tangents(const kernel_call *call, tk_arrays *results
 static tk_status jvp(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
     kernel_call *call = self;
     if (!call->user.jvp) return refuse(call, "jvp", "forward mode");
-    TK_TRY(call->user.jvp(call->user.self, args, n_args, results));
+    TK_TRY(invoke(call, call->user.jvp, args, n_args, results));
     if (results->count != call->n_visible)
         return tk_fail(TK_INVALID_ARGUMENT, "the jvp of %s gave %zu tangents, expected %zu",
                        call->name, results->count, call->n_visible);
@@ -123,7 +134,7 @@ static tk_status call_element(kernel_call *call, const tk_array *args, size_t n_
     tk_status status = TK_OK;
     for (size_t i = 0; status == TK_OK && i < n_args; i++)
         status = tk_arrays_push(&given, element(args[i], index));
-    if (status == TK_OK) status = call->user.forward(call->user.self, given.items, n_args, results);
+    if (status == TK_OK) status = invoke(call, call->user.forward, given.items, n_args, results);
     tk_arrays_clear(&given);
     return status;
 }
@@ -163,12 +174,12 @@ static tk_status loop(kernel_call *call, const tk_array *args, size_t n_args, tk
 
 static tk_status vmap(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
     kernel_call *call = self;
-    if (call->user.vmap) return call->user.vmap(call->user.self, args, n_args, results);
+    if (call->user.vmap) return invoke(call, call->user.vmap, args, n_args, results);
     switch (call->user.batching) {
     case TK_BATCHING_LOOP:
         return loop(call, args, n_args, results);
     case TK_BATCHING_LEADING:
-        return call->user.forward(call->user.self, args, n_args, results);
+        return invoke(call, call->user.forward, args, n_args, results);
     default:
         return refuse(call, "batching rule", "vmap");
     }
@@ -221,6 +232,10 @@ tk_status tk_kernel_call(tk_context *context, const tk_kernel_rules *rules, cons
         if (rules->release) rules->release(rules->self);
         return status != TK_OK ? status : tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel op");
     }
-    *call = (kernel_call){.user = *rules, .name = name, .context = context, .n_args = n_args};
+    *call = (kernel_call){.user = *rules,
+                          .name = name,
+                          .context = context,
+                          .n_args = n_args,
+                          .target = tk_target_in_use()};
     return run(call, args, results);
 }

@@ -29,6 +29,18 @@ static bool holds(tk_kscalar element, tk_dtype dtype) {
     return bytes == tk_dtype_size(dtype) && !tk_dtype_is_complex(dtype);
 }
 
+/* ---- the target ---- */
+
+static _Thread_local tk_target in_use = TK_TARGET_PTX;
+
+tk_target tk_target_in_use(void) { return in_use; }
+
+tk_target tk_target_use(tk_target target) {
+    tk_target before = in_use;
+    if ((unsigned)target < TK_TARGET_COUNT) in_use = target;
+    return before;
+}
+
 typedef struct binding {
     const tk_launch_spec *spec;
     const tk_array *inputs;
@@ -177,32 +189,34 @@ static void release_launch(tk_ref *ref) {
     tk_free(launch);
 }
 
-static tk_status check_in_place(const binding *b, size_t index) {
-    const tk_launch_output *output = &b->spec->outputs[index];
+static tk_status check_in_place(const char *name, const tk_launch_output *output, size_t index,
+                                const tk_array *inputs, size_t n_inputs) {
     size_t donor = output->in_place - 1;
-    tk_shape shape = donor < b->n_inputs ? tk_array_shape(b->inputs[donor]) : TK_SCALAR;
+    tk_shape shape = donor < n_inputs ? tk_array_shape(inputs[donor]) : TK_SCALAR;
     bool fits =
-        donor < b->n_inputs && tk_array_dtype(b->inputs[donor]) == output->dtype &&
+        donor < n_inputs && tk_array_dtype(inputs[donor]) == output->dtype &&
         shape.count == output->shape.count &&
         !memcmp(shape.items, output->shape.items, (size_t)shape.count * sizeof *shape.items);
     if (fits) return TK_OK;
     return tk_fail(TK_INVALID_ARGUMENT,
                    "kernel %s: output %zu is in place of input %zu, which does not have its type",
-                   tk_kernel_name(b->spec->kernel), index, donor);
+                   name, index, donor);
 }
 
-static tk_status describe_outputs(const binding *b) {
-    tk_launch_record *record = &b->launch->record;
-    record->n_outputs = (int)b->spec->n_outputs;
-    b->launch->empty = true;
-    for (size_t i = 0; i < b->spec->n_outputs; i++) {
-        const tk_launch_output *output = &b->spec->outputs[i];
+tk_status tk_launch_describe(tk_launch_record *record, size_t n_outputs,
+                             const tk_launch_output *outputs, const tk_array *inputs,
+                             size_t n_inputs, bool *out_empty) {
+    record->n_outputs = (int)n_outputs;
+    record->n_inputs = n_inputs;
+    *out_empty = true;
+    for (size_t i = 0; i < n_outputs; i++) {
+        const tk_launch_output *output = &outputs[i];
         int64_t size;
         if ((unsigned)output->dtype >= TK_DTYPE_COUNT)
             return tk_fail(TK_DTYPE_ERROR, "%d is no dtype", (int)output->dtype);
         TK_TRY(tk_shape_size(output->dtype, output->shape.count, output->shape.items, &size));
-        if (output->in_place) TK_TRY(check_in_place(b, i));
-        b->launch->empty &= size == 0;
+        if (output->in_place) TK_TRY(check_in_place(record->name, output, i, inputs, n_inputs));
+        *out_empty &= size == 0;
         memcpy(record->shapes[i], output->shape.items,
                (size_t)output->shape.count * sizeof(int64_t));
         record->outputs[i] = (tk_type){output->dtype, (int)output->shape.count, record->shapes[i]};
@@ -212,7 +226,8 @@ static tk_status describe_outputs(const binding *b) {
 }
 
 static tk_status fill_launch(const binding *b) {
-    TK_TRY(describe_outputs(b));
+    TK_TRY(tk_launch_describe(&b->launch->record, b->spec->n_outputs, b->spec->outputs, b->inputs,
+                              b->n_inputs, &b->launch->empty));
     TK_TRY(bind_all(b));
     TK_TRY(check_contract(b));
     b->launch->site = b->spec->site ? tk_strdup(b->spec->site) : NULL;
@@ -228,8 +243,8 @@ static tk_status new_launch(binding *b) {
     atomic_init(&launch->record.ref.count, 1);
     launch->record.ref.release = release_launch;
     launch->record.run = run_bound;
-    launch->record.n_inputs = b->n_inputs;
     launch->kernel = tk_kernel_retain(b->spec->kernel);
+    launch->target = in_use;
     launch->record.name = tk_kernel_name(launch->kernel);
     launch->n_bound = count;
     b->launch = launch;
@@ -369,19 +384,24 @@ void tk_release_copies(tk_operand_copies *copies) {
     for (int i = 0; i < copies->count; i++) tk_buffer_release(copies->buffers[i]);
 }
 
+tk_status tk_launch_operand(tk_operand_copies *copies, const tk_strided *view, int64_t align,
+                            tk_strided *out) {
+    if (!lies_well(view, align)) return tk_copy_operand(copies, view, out);
+    *out = *view;
+    return TK_OK;
+}
+
 static tk_status resolve(tk_operand_copies *copies, const tk_bound *bound, tk_run_argument *out) {
     *out = (tk_run_argument){.bits = bound->bits};
     if (!bound->is_input && !bound->is_output) return TK_OK;
     const tk_body_call *call = copies->call;
-    const tk_strided *view =
-        bound->is_input ? &call->inputs[bound->index] : &call->outputs[bound->index];
-    tk_strided copied;
-    if (bound->is_input && !lies_well(view, bound->align)) {
-        TK_TRY(tk_copy_operand(copies, view, &copied));
-        view = &copied;
-    }
-    out->data = view->data;
-    out->bytes = bytes_of(view);
+    tk_strided view;
+    if (bound->is_output)
+        view = call->outputs[bound->index];
+    else
+        TK_TRY(tk_launch_operand(copies, &call->inputs[bound->index], bound->align, &view));
+    out->data = view.data;
+    out->bytes = bytes_of(&view);
     return TK_OK;
 }
 
@@ -394,7 +414,7 @@ static tk_status run_bound(const tk_launch_record *record, const tk_body_call *c
     tk_status status = TK_OK;
     for (size_t i = 0; status == TK_OK && i < launch->n_bound; i++)
         status = resolve(&copies, &launch->bound[i], &arguments[i]);
-    tk_run run = {launch->kernel, launch->site, launch->n_bound, arguments};
+    tk_run run = {launch->kernel, launch->site, launch->n_bound, arguments, launch->target};
     if (status == TK_OK) status = tk_run_kernel(call->device, call->queue, &run);
     tk_release_copies(&copies);
     tk_free(arguments);

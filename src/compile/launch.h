@@ -17,11 +17,15 @@ typedef struct tk_bound {
 typedef struct tk_bound_launch {
     tk_launch_record record; /* first: the node refers to it */
     tk_kernel *kernel;
+    tk_target target;
     char *site;
     bool empty; /* all outputs are: nothing runs */
     size_t n_bound;
     tk_bound bound[];
 } tk_bound_launch;
+
+/* The target of this thread's launches: see tk_target_use. */
+tk_target tk_target_in_use(void);
 
 /* The body of the op on devices with kernels. Operands that do not lie as the kernel needs them are
  * copied first. */
@@ -38,6 +42,16 @@ typedef struct tk_operand_copies {
 
 tk_status tk_copy_operand(tk_operand_copies *copies, const tk_strided *view, tk_strided *out);
 void tk_release_copies(tk_operand_copies *copies);
+
+/* The view, or a copy of it that lies row-major at a multiple of `align` bytes. */
+tk_status tk_launch_operand(tk_operand_copies *copies, const tk_strided *view, int64_t align,
+                            tk_strided *out);
+
+/* Writes the outputs, and how many inputs there are, into a record that has its name. *out_empty:
+ * no output has an element. */
+tk_status tk_launch_describe(tk_launch_record *record, size_t n_outputs,
+                             const tk_launch_output *outputs, const tk_array *inputs,
+                             size_t n_inputs, bool *out_empty);
 
 /* The outputs of a node that the record describes, appended to `outputs`. Consumes a reference to
  * the record. */

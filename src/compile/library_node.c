@@ -13,6 +13,7 @@ typedef struct library_launch {
     size_t n_slots;
     int from[TK_LIBRARY_SLOTS]; /* an operand; -1: missing; else -2 - output */
     double number;
+    tk_target target;
     bool has_schedule, strided;
     tk_library_schedule schedule;
 } library_launch;
@@ -54,7 +55,8 @@ static tk_status run_library(const tk_launch_record *record, const tk_body_call 
                           .tensors = views,
                           .n_numbers = tk_library_numbers(launch->id),
                           .numbers = &launch->number,
-                          .schedule = launch->has_schedule ? &launch->schedule : NULL};
+                          .schedule = launch->has_schedule ? &launch->schedule : NULL,
+                          .target = launch->target};
     if (status == TK_OK) status = tk_run_library(call, &run);
     tk_release_copies(&copies);
     return status;
@@ -110,6 +112,7 @@ static library_launch *new_launch(const tk_library_spec *spec, size_t count, tk_
     launch->id = spec->id;
     launch->n_slots = count;
     launch->number = spec->number;
+    launch->target = tk_target_in_use();
     launch->strided = spec->strided;
     launch->has_schedule = spec->schedule != NULL;
     if (spec->schedule) launch->schedule = *spec->schedule;

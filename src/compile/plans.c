@@ -221,7 +221,7 @@ static tk_status run_launch(const plan_run *r, size_t index) {
     for (size_t i = 0; i < launch.n_arguments; i++)
         arguments[i] = argument_of(r, &launch.arguments[i]);
     if (is_empty(launch.kernel, launch.n_arguments, arguments)) return TK_OK;
-    tk_run run = {launch.kernel, NULL, launch.n_arguments, arguments};
+    tk_run run = {launch.kernel, NULL, launch.n_arguments, arguments, r->run->target};
     return tk_run_kernel(r->call->device, r->call->queue, &run);
 }
 

@@ -5,6 +5,7 @@
 
 #include "array/executor.h"
 #include "tiki/library.h"
+#include "tiki/target.h"
 
 typedef struct tk_library_run {
     tk_library_id id;
@@ -13,6 +14,7 @@ typedef struct tk_library_run {
     size_t n_numbers;
     const double *numbers;
     const tk_library_schedule *schedule; /* NULL: the default */
+    tk_target target;
 } tk_library_run;
 
 /* Runs the call's launches in order, on the device and in the queue of `call`. */

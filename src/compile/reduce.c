@@ -332,7 +332,7 @@ static tk_status run(const tk_body_call *call, tk_op op, problem *p) {
     pthread_mutex_unlock(&lock);
     TK_TRY(status);
     size_t count = fill_arguments(p, call->inputs, output, arguments);
-    tk_run launch = {kernel, NULL, count, arguments};
+    tk_run launch = {kernel, NULL, count, arguments, TK_TARGET_PTX};
     return tk_run_kernel(call->device, call->queue, &launch);
 }
 

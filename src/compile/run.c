@@ -43,6 +43,12 @@ static tk_status emulate(const tk_run *run, tk_kargument *arguments, tk_kbuffer 
 }
 
 static tk_status run_on_emulator(const tk_run *run) {
+    char what[200];
+    if (run->target != TK_TARGET_PTX)
+        return tk_fail(TK_UNSUPPORTED,
+                       "%s: target %s builds for GPUs, the emulator runs kernels as "
+                       "they are",
+                       tk_run_text(run, what, sizeof what), tk_target_name(run->target));
     tk_kargument *arguments = tk_calloc(run->n_arguments + 1, sizeof *arguments);
     tk_kbuffer *buffers = tk_calloc(run->n_arguments + 1, sizeof *buffers);
     tk_status status = TK_OK;

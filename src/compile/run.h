@@ -8,6 +8,7 @@
 
 #include "runtime/device.h"
 #include "tiki/kernel.h"
+#include "tiki/target.h"
 
 /* A scalar's bits, or memory: the pointer is `data`, inside of the `bytes` from `data - before`. */
 typedef struct tk_run_argument {
@@ -21,11 +22,13 @@ typedef struct tk_run {
     const char *site;        /* where it is launched, for errors; NULL: not known */
     size_t n_arguments;      /* one a parameter; those of tensor maps are not looked at */
     const tk_run_argument *arguments;
+    tk_target target; /* that builds it for a GPU */
 } tk_run;
 
 /* Runs the kernel, or hands it to the queue (which only a GPU has). Any thread. Errors: a
  * precondition that does not hold, what building says, the device's; from the emulator
- * TK_DEVICE_ERROR with what it found. */
+ * TK_DEVICE_ERROR with what it found, and TK_UNSUPPORTED for another target than PTX: it builds
+ * nothing. */
 tk_status tk_run_kernel(tk_device *device, tk_queue *queue, const tk_run *run);
 
 /* For run_cuda.c */

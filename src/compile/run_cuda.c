@@ -22,6 +22,7 @@
 typedef struct loaded {
     struct loaded *next;
     unsigned char digest[TK_SHA256_BYTES];
+    tk_target target;
     tk_kernel *kernel;
     tk_cuda_module *module;
     tk_cuda_function *function;
@@ -100,16 +101,18 @@ static table *table_of(tk_cuda *cuda) {
     return t;
 }
 
-static known *place_of(table *t, const tk_kernel *kernel) {
+static known *place_of(table *t, const tk_kernel *kernel, tk_target target) {
     size_t mask = 2 * MOST_KNOWN - 1;
-    size_t at = (size_t)tk_hash_mix((uint64_t)(uintptr_t)kernel, 0) & mask;
-    while (t->places[at].kernel && t->places[at].kernel != kernel) at = (at + 1) & mask;
+    size_t at = (size_t)tk_hash_mix((uint64_t)(uintptr_t)kernel, (uint64_t)target) & mask;
+    while (t->places[at].kernel &&
+           (t->places[at].kernel != kernel || t->places[at].found->target != target))
+        at = (at + 1) & mask;
     return &t->places[at];
 }
 
 static void remember(table *t, const tk_kernel *kernel, loaded *found) {
     if (t->n_known == MOST_KNOWN) forget_known(t);
-    known *place = place_of(t, kernel);
+    known *place = place_of(t, kernel, found->target);
     if (place->kernel) return;
     *place = (known){tk_kernel_retain((tk_kernel *)(uintptr_t)kernel), found};
     t->n_known++;
@@ -144,7 +147,7 @@ static tk_status arch_of(const tk_cuda *cuda, const char **out_arch) {
 }
 
 static tk_status load(tk_cuda *cuda, loaded *at) {
-    tk_build how = {.emit = TK_EMIT_BINARY};
+    tk_build how = {.target = at->target, .emit = TK_EMIT_BINARY};
     tk_artifact *artifact;
     TK_TRY(arch_of(cuda, &how.arch));
     TK_TRY(tk_kernel_build_cached(at->kernel, &how, NULL, &artifact, NULL));
@@ -172,11 +175,13 @@ static tk_status describe_parameters(loaded *at) {
     return has_maps && !at->maps ? tk_fail(TK_OUT_OF_MEMORY, "no memory for tensor maps") : TK_OK;
 }
 
-static tk_status new_loaded(tk_cuda *cuda, const tk_kernel *kernel, const unsigned char *digest,
+static tk_status new_loaded(tk_cuda *cuda, const tk_run *run, const unsigned char *digest,
                             loaded **out) {
+    const tk_kernel *kernel = run->kernel;
     loaded *at = tk_calloc(1, sizeof *at);
     if (!at) return tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel");
     memcpy(at->digest, digest, sizeof at->digest);
+    at->target = run->target;
     at->kernel = tk_kernel_retain((tk_kernel *)(uintptr_t)kernel);
     pthread_mutex_init(&at->lock, NULL);
     tk_status status = describe_parameters(at);
@@ -190,13 +195,15 @@ static tk_status new_loaded(tk_cuda *cuda, const tk_kernel *kernel, const unsign
 }
 
 /* With the table's lock, building included: a kernel that many threads ask for is built once. */
-static tk_status find_by_digest(tk_cuda *cuda, table *t, const tk_kernel *kernel, loaded **out) {
+static tk_status find_by_digest(tk_cuda *cuda, table *t, const tk_run *run, loaded **out) {
+    const tk_kernel *kernel = run->kernel;
     unsigned char digest[TK_SHA256_BYTES];
     TK_TRY(digest_of(kernel, digest));
     loaded *at = t->first;
-    while (at && memcmp(at->digest, digest, sizeof digest)) at = at->next;
+    while (at && (at->target != run->target || memcmp(at->digest, digest, sizeof digest)))
+        at = at->next;
     if (!at) {
-        TK_TRY(new_loaded(cuda, kernel, digest, &at));
+        TK_TRY(new_loaded(cuda, run, digest, &at));
         at->next = t->first;
         t->first = at;
     }
@@ -210,11 +217,11 @@ static tk_status find(tk_cuda *cuda, const tk_run *run, loaded **out, const char
     if (!t) return tk_fail(TK_OUT_OF_MEMORY, "no memory for the kernels of a device");
     tk_status status = TK_OK;
     pthread_mutex_lock(&t->lock);
-    known *place = place_of(t, run->kernel);
+    known *place = place_of(t, run->kernel, run->target);
     if (place->kernel)
         *out = place->found;
     else
-        status = find_by_digest(cuda, t, run->kernel, out);
+        status = find_by_digest(cuda, t, run, out);
     *out_site = keep_site(t, run->site);
     pthread_mutex_unlock(&t->lock);
     return status;

@@ -52,6 +52,12 @@ def test_classifier(tmp_path):
     assert glob.glob(str(tmp_path / "events.out.tfevents.*"))
 
 
+def test_cute_dsl():
+    """Without the package they say so; test_cute.py runs them with it."""
+    for name in ("05_cute_elementwise.py", "06_cute_rms_norm.py"):
+        assert re.search("skipped: .*pip install|compiled only|the loss is", example(name))
+
+
 def test_tour():
     assert example("04_tour.py").endswith("the tour is over\n")
 

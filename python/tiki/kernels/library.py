@@ -1,8 +1,9 @@
 """The kernels of the library as differentiable ops, for arrays on the emulator or a GPU.
 
 Each takes `schedule`, a dictionary of fields that differ from the default; `schedule(name, *operands)` gives the default,
-to be read and changed. A schedule that cannot be is an error of the call, before anything is built. `plan` gives the
-kernels of a call themselves, for arrays of any strides.
+to be read and changed. A schedule that cannot be is an error of the call, before anything is built. `target` is who builds
+the kernel for a GPU, "ptx" or "cute"; one that is named never falls back to the other, and its gradients are built by it too.
+`plan` gives the kernels of a call themselves, for arrays of any strides.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tiki import _core
+from tiki._kernel_op import _by
 
 _Schedule = Mapping[str, int] | None
 
@@ -86,36 +88,37 @@ def schedule(name: str, *operands: Any) -> dict[str, int]:
     return {key.strip(): int(value) for key, value in fields}
 
 
-def _call(name: str, operands: tuple[Any, ...], number: float, fields: _Schedule) -> Any:
+def _call(name: str, operands: tuple[Any, ...], number: float, fields: _Schedule, target: str | None) -> Any:
     text = None if fields is None else ", ".join(f"{key} = {value}" for key, value in fields.items())
-    return _core._device["library"](name, operands, number, text)
+    with _by(target):
+        return _core._device["library"](name, operands, number, text)
 
 
-def rms_norm(x: Any, weight: Any = None, eps: float = 1e-5, schedule: _Schedule = None) -> Any:
+def rms_norm(x: Any, weight: Any = None, eps: float = 1e-5, schedule: _Schedule = None, target: str | None = None) -> Any:
     """x / sqrt(mean(x^2) + eps) * weight over the last axis."""
-    return _call("rms_norm", (x, weight), eps, schedule)
+    return _call("rms_norm", (x, weight), eps, schedule, target)
 
 
-def softmax(x: Any, schedule: _Schedule = None) -> Any:
+def softmax(x: Any, schedule: _Schedule = None, target: str | None = None) -> Any:
     """exp(x - max) / sum over the last axis."""
-    return _call("softmax", (x,), 0.0, schedule)
+    return _call("softmax", (x,), 0.0, schedule, target)
 
 
-def transpose(x: Any, schedule: _Schedule = None) -> Any:
+def transpose(x: Any, schedule: _Schedule = None, target: str | None = None) -> Any:
     """The last two axes exchanged, in memory."""
-    return _call("transpose", (x,), 0.0, schedule)
+    return _call("transpose", (x,), 0.0, schedule, target)
 
 
-def column_sum(x: Any, schedule: _Schedule = None) -> Any:
+def column_sum(x: Any, schedule: _Schedule = None, target: str | None = None) -> Any:
     """The sum over all axes but the last, in float32."""
-    return _call("column_sum", (x,), 0.0, schedule)
+    return _call("column_sum", (x,), 0.0, schedule, target)
 
 
-def matmul(a: Any, b: Any, schedule: _Schedule = None) -> Any:
+def matmul(a: Any, b: Any, schedule: _Schedule = None, target: str | None = None) -> Any:
     """a @ b of one half dtype with sums in float32, by mma.sync."""
-    return _call("gemm", (a, b), 0.0, schedule)
+    return _call("gemm", (a, b), 0.0, schedule, target)
 
 
-def hopper_matmul(a: Any, b: Any, schedule: _Schedule = None) -> Any:
+def hopper_matmul(a: Any, b: Any, schedule: _Schedule = None, target: str | None = None) -> Any:
     """The same by TMA and wgmma; rows in memory are multiples of 16 bytes."""
-    return _call("hopper_gemm", (a, b), 0.0, schedule)
+    return _call("hopper_gemm", (a, b), 0.0, schedule, target)

@@ -239,7 +239,8 @@ class JitFunction:
 
 
 class Artifact(types.SimpleNamespace):
-    """A kernel that a target has built: `text`, `binary` (None without one), `log`, `arch`, `identity`, `report`
+    """A kernel that a target has built: `text`, `binary` (None without one), `log`, `arch`, `identity`, `lowered` and `ptx`
+    (stages of the target "cute", None where they were not asked for), `report`
     (registers, spills, shared memory, occupancy; -1 where nothing was assembled) and `contract`, as JSON."""
 
 
@@ -265,9 +266,12 @@ class Lowered:
         """The kernel as `.tk` text."""
         return str(self.raw.text)
 
-    def build(self, arch: str = "sm_90a", target: str = "ptx", binary: bool = False, lines: bool = False) -> Artifact:
-        """What a target makes of the kernel: "ptx" or "cute"; with `binary` a cubin too, which needs its assembler."""
-        return Artifact(**self.raw.build(target, arch, binary, lines))
+    def build(
+        self, arch: str = "sm_90a", target: str = "ptx", binary: bool = False, lines: bool = False, stages: bool = False
+    ) -> Artifact:
+        """What a target makes of the kernel: "ptx" or "cute"; with `binary` a cubin too, which needs its assembler; with
+        `stages` also what lies between text and binary."""
+        return Artifact(**self.raw.build(target, arch, binary, lines, stages))
 
     def __repr__(self) -> str:
         return f"<lowered {self.raw.name}>"
