@@ -61,6 +61,7 @@ static const struct param_type {
     {"value", "VALUE", "tk_array", "array", "_ArrayLike"},
     {"array?", "MAYBE", "tk_array", "array", "_ArrayLike | None"},
     {"axes", "AXES", "tk_axes", "axes", "int | Sequence[int] | None"},
+    {"extents", "EXTENTS", "tk_axes", "axes", "int | Sequence[int]"},
     {"axis", "AXIS", "int64_t", "integer", "int | None"},
     {"int", "INT", "int64_t", "integer", "int"},
     {"int?", "MAYBE_INT", "int64_t", "integer", "int | None"},
@@ -74,6 +75,7 @@ static const struct param_type {
     {"str", "TEXT", "const char *", "text", "str"},
     {"object", "OBJECT", "PyObject *", "object", "Any"},
     {"number", "OBJECT", "PyObject *", "object", "float"},
+    {"seed", "OBJECT", "PyObject *", "object", "int"},
     {"bounds", "OBJECT", "PyObject *", "object", "_ArrayLike"},
     {"ints", "OBJECT", "PyObject *", "object", "int | Sequence[int]"},
     {"pairs", "OBJECT", "PyObject *", "object", "int | Sequence[int] | Sequence[Sequence[int]]"},
@@ -92,7 +94,8 @@ typedef struct param {
 typedef struct signature {
     param params[MAX_PARAMS];
     int count, positional_only, positional; /* positional: how many may be given by position */
-    bool starred;                           /* has a `*`, so stream is given by name only */
+    bool starred; /* stream is given by name only: rows with a `*`, and all modules but fft and
+                     random */
 } signature;
 
 static void die(const char *what, const char *detail) {
@@ -135,6 +138,7 @@ static signature parse_signature(const function *f) {
         }
     }
     if (s.positional < 0) s.positional = s.count;
+    s.starred |= strcmp(f->module, "fft") && strcmp(f->module, "random");
     return s;
 }
 
@@ -197,9 +201,10 @@ static void put_spec(FILE *out, const function *f, const signature *s) {
             fputs("0, NULL", out);
         fputs("},", out);
     }
-    fprintf(out, "};\nstatic const tkpy_spec spec_%s_%s = {\"%s\", %d, %d, %d, params_%s_%s};\n",
-            f->module, f->name, f->name, s->count, s->positional_only, s->positional, f->module,
-            f->name);
+    fprintf(out,
+            "};\nstatic const tkpy_spec spec_%s_%s = {\"%s\", %d, %d, %d, %s, params_%s_%s};\n",
+            f->module, f->name, f->name, s->count, s->positional_only, s->positional,
+            s->starred ? "true" : "false", f->module, f->name);
 }
 
 static void put_body(FILE *out, const function *f, const signature *s, bool is_method) {

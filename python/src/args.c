@@ -82,19 +82,44 @@ bool tkpy_axes_of(PyObject *object, const char *what, tk_axes *out_axes) {
     return true;
 }
 
-static bool take_list(tkpy_call *call, const tkpy_spec *spec, const tkpy_param *param,
-                      PyObject *const *given, Py_ssize_t count, tkpy_list *out) {
+static bool make_list(tkpy_call *call, int64_t count, tkpy_list *out) {
     out->count = 0;
     out->items = PyMem_Malloc(((size_t)count + 1) * sizeof *out->items);
     if (!out->items) return PyErr_NoMemory(), false;
     call->lists[call->n_lists++] = out->items;
+    return true;
+}
+
+static bool take_list(tkpy_call *call, const tkpy_spec *spec, const tkpy_param *param,
+                      PyObject *const *given, Py_ssize_t count, tkpy_list *out) {
+    if (!make_list(call, count, out)) return false;
     for (Py_ssize_t i = 0; i < count; i++)
         if (!take_array(call, spec, param, given[i], &out->items[out->count++])) return false;
     return true;
 }
 
+/* An array stands for the sequence of its rows, which the call's scope owns. */
+static bool take_rows(tkpy_call *call, PyObject *given, tkpy_list *out) {
+    tk_array a = tkpy_handle(given);
+    if (tk_array_rank(a) == 0) {
+        PyErr_SetString(PyExc_TypeError, "an array without axes has no rows to join");
+        return false;
+    }
+    int64_t count = tk_array_dim(a, 0);
+    if (!make_list(call, count, out)) return false;
+    tk_shape stop = tk_array_shape(a), start = stop;
+    for (int64_t i = 0; i < start.count; i++) start.items[i] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        start.items[0] = i;
+        stop.items[0] = i + 1;
+        out->items[out->count++] = tk_squeeze(tk_slice(a, start, stop, TK_ALL_AXES), TK_AXES(0));
+    }
+    return true;
+}
+
 static bool take_sequence(tkpy_call *call, const tkpy_spec *spec, const tkpy_param *param,
                           PyObject *given, tkpy_list *out) {
+    if (Py_TYPE(given) == call->state->array) return take_rows(call, given, out);
     if (PyUnicode_Check(given) || !PySequence_Check(given))
         return wrong(spec, param, "a sequence of arrays", given);
     Py_ssize_t count = PySequence_Size(given);
@@ -110,8 +135,16 @@ static bool take_sequence(tkpy_call *call, const tkpy_spec *spec, const tkpy_par
     return ok;
 }
 
+static bool is_numpy_bool(PyObject *object) {
+    PyObject *name = PyType_GetName(Py_TYPE(object));
+    bool is = name && (PyUnicode_CompareWithASCIIString(name, "bool_") == 0 ||
+                       PyUnicode_CompareWithASCIIString(name, "bool") == 0);
+    Py_XDECREF(name);
+    return is;
+}
+
 static bool take_flag(const tkpy_spec *spec, const tkpy_param *param, PyObject *given, bool *out) {
-    if (!PyBool_Check(given) && !PyLong_Check(given)) return wrong(spec, param, "a bool", given);
+    if (!PyBool_Check(given) && !is_numpy_bool(given)) return wrong(spec, param, "a bool", given);
     *out = PyObject_IsTrue(given) != 0;
     return true;
 }
@@ -165,6 +198,7 @@ static bool take(tkpy_call *call, const tkpy_spec *spec, const tkpy_param *param
     case TKPY_MAYBE:
         return take_array(call, spec, param, given, &out->array);
     case TKPY_AXES:
+    case TKPY_EXTENTS:
     case TKPY_SHAPE:
         return tkpy_axes_of(given, param->name, &out->axes);
     case TKPY_AXIS:
@@ -219,6 +253,7 @@ static void take_fallback(tkpy_call *call, const tkpy_param *param, tkpy_value *
         out->axes = param->fallback == TKPY_FALLBACK_NONE ? TK_ALL_AXES : TK_SCALAR;
         break;
     case TKPY_AXES:
+    case TKPY_EXTENTS:
         out->axes =
             param->fallback == TKPY_FALLBACK_NONE ? TK_ALL_AXES : TK_AXES((int64_t)param->fallback);
         break;
@@ -306,7 +341,7 @@ static bool take_positional(tkpy_call *call, const tkpy_spec *spec, int first,
             *given |= 1u << at;
             return take_list(call, spec, &spec->params[at], args + i, n_args - i, &values[at].list);
         }
-        bool may_be_stream = at == spec->n_positional && spec->n_positional == spec->n_params;
+        bool may_be_stream = at == spec->n_params && !spec->stream_by_name;
         if (may_be_stream && i + 1 == n_args) return change_stream(call, args[i]);
         if (at >= spec->n_positional) {
             PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments, %zd given",

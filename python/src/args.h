@@ -10,6 +10,7 @@ typedef enum tkpy_kind {
     TKPY_VALUE,       /* a scalar or an array */
     TKPY_MAYBE,       /* an array or None */
     TKPY_AXES,        /* None (all), an integer or a sequence of them */
+    TKPY_EXTENTS,     /* an integer or a sequence of them */
     TKPY_AXIS,        /* None (TKPY_NONE) or an integer */
     TKPY_INT,         /* an integer */
     TKPY_MAYBE_INT,   /* None (TKPY_NONE) or an integer */
@@ -41,6 +42,7 @@ typedef struct tkpy_spec {
     int n_params;
     int n_positional_only; /* cannot be given by name */
     int n_positional;      /* the rest can only be given by name */
+    bool stream_by_name;   /* else it may follow the last positional one */
     const tkpy_param *params;
 } tkpy_spec;
 
@@ -99,7 +101,11 @@ static inline tk_array tkpy_flat(tk_array a, int64_t axis) {
     return axis == TKPY_NONE ? tk_flatten(a, 0, -1) : a;
 }
 static inline int64_t tkpy_axis(int64_t axis) { return axis == TKPY_NONE ? 0 : axis; }
-static inline int64_t tkpy_or_zero(int64_t number) { return number == TKPY_NONE ? 0 : number; }
+/* For the library, where 0 is what None is here: a 0 that was given becomes another wrong number.
+ */
+static inline int64_t tkpy_or_zero(int64_t number) {
+    return number == TKPY_NONE ? 0 : number == 0 ? -1 : number;
+}
 static inline tk_axes tkpy_one_axis(int64_t axis) {
     return axis == TKPY_NONE ? TK_ALL_AXES : TK_AXES(axis);
 }
@@ -159,6 +165,8 @@ tk_array tkpy_norm(tk_array a, PyObject *ord, tk_axes axes, bool keepdims);
 
 /* The key that was given, or the next of the implicit sequence. */
 tk_array tkpy_next_key(tkpy_call *call, tk_array key);
+tk_array tkpy_key(tkpy_call *call, PyObject *seed);
+tk_array tkpy_vecdot(tkpy_call *call, tk_array a, tk_array b, int64_t axis);
 
 /* sample * scale + loc, either of which may be absent. */
 tk_array tkpy_spread(tk_array sample, tk_array loc, tk_array scale);

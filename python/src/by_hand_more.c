@@ -24,10 +24,32 @@ tk_status tkpy_unique(tkpy_call *call, tk_array a, int64_t size, bool index, boo
     return status;
 }
 
+/* Lengths along the axis must agree, not only broadcast: an element without a partner has no part.
+ */
+tk_array tkpy_vecdot(tkpy_call *call, tk_array a, tk_array b, int64_t axis) {
+    int64_t rank = tk_array_rank(a) > tk_array_rank(b) ? tk_array_rank(a) : tk_array_rank(b);
+    int64_t from_end = axis < 0 ? axis : axis - rank;
+    int64_t first = from_end + tk_array_rank(a), second = from_end + tk_array_rank(b);
+    (void)call;
+    if (from_end < 0 && first >= 0 && second >= 0 &&
+        tk_array_dim(a, (int)first) != tk_array_dim(b, (int)second)) {
+        PyErr_Format(PyExc_ValueError, "vecdot: lengths %lld and %lld along axis %lld differ",
+                     (long long)tk_array_dim(a, (int)first),
+                     (long long)tk_array_dim(b, (int)second), (long long)axis);
+        return TK_NO_ARRAY;
+    }
+    return tk_sum(tk_multiply(tk_conjugate(a), b), TK_AXES(axis), false);
+}
+
 /* ---- boxes ---- */
 
 /* Scalars of the vector of starts, one for each axis. */
 static bool read_starts(tk_array start, tk_axes axes, tk_array *out) {
+    if (tk_array_rank(start) > 1) {
+        PyErr_Format(PyExc_ValueError, "start_indices has %d axes, expected a vector",
+                     tk_array_rank(start));
+        return false;
+    }
     if (tk_array_size(start) != axes.count || axes.count > TK_AXES_MAX) {
         PyErr_Format(PyExc_ValueError, "%lld start indices were given for %lld axes",
                      (long long)tk_array_size(start), (long long)axes.count);

@@ -10,6 +10,13 @@ static tk_array row_of(tk_array keys, int64_t index) {
                       TK_SHAPE(2));
 }
 
+tk_array tkpy_key(tkpy_call *call, PyObject *seed) {
+    PyObject *number = PyNumber_Index(seed);
+    unsigned long long bits = number ? PyLong_AsUnsignedLongLong(number) : 0;
+    Py_XDECREF(number);
+    return PyErr_Occurred() ? TK_NO_ARRAY : tk_random_key(call->context, (int64_t)bits);
+}
+
 tk_array tkpy_next_key(tkpy_call *call, tk_array key) {
     if (key.node) return key;
     tkpy_state *state = call->state;

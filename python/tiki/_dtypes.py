@@ -50,6 +50,9 @@ _parents = {
 
 def issubdtype(arg1: _core.Dtype | DtypeCategory, arg2: _core.Dtype | DtypeCategory) -> bool:
     """Whether a dtype or category is one of, or inside of, another."""
+    for arg in (arg1, arg2):
+        if not isinstance(arg, (_core.Dtype, DtypeCategory)):
+            raise TypeError(f"issubdtype: {arg!r} is neither a dtype nor a category of dtypes")
     if arg1 is arg2 or arg1 == arg2:
         return True
     if not isinstance(arg2, DtypeCategory):
@@ -60,7 +63,11 @@ def issubdtype(arg1: _core.Dtype | DtypeCategory, arg2: _core.Dtype | DtypeCateg
 
 
 def _dtype_of(value: _core.array | _core.Dtype) -> _core.Dtype:
-    return value.dtype if isinstance(value, _core.array) else value
+    if isinstance(value, _core.array):
+        return value.dtype
+    if not isinstance(value, _core.Dtype):
+        raise TypeError(f"{value!r} is neither an array nor a dtype")
+    return value
 
 
 def result_type(*arrays_and_dtypes: _core.array | _core.Dtype) -> _core.Dtype:
@@ -91,6 +98,8 @@ _array_api_kinds = {
 
 def isdtype(dtype: _core.Dtype, kind: Any) -> bool:
     """Whether a dtype is of a kind, by the array API standard's names."""
+    if not isinstance(dtype, _core.Dtype):
+        raise TypeError(f"isdtype: {dtype!r} is no dtype")
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     if isinstance(kind, str):

@@ -1,5 +1,6 @@
 """Functions of shapes and of things that are no arrays yet."""
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,7 +44,9 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that arrays of these shapes broadcast to."""
     result: list[int] = []
     for shape in shapes:
-        shape = list(shape)
+        if isinstance(shape, str):
+            raise TypeError(f"broadcast_shapes: {shape!r} is no shape")
+        shape = [operator.index(n) for n in shape]
         width = max(len(result), len(shape))
         result = [1] * (width - len(result)) + result
         shape = [1] * (width - len(shape)) + shape
@@ -56,6 +59,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 def einsum_path(subscripts: str, *operands: Any) -> tuple[list[tuple[int, ...]], str]:
     """The order in which einsum contracts: pairs from the left."""
+    _core.einsum(subscripts, *operands)  # raises where they do not fit
     count = len(operands)
     path: list[tuple[int, ...]] = [(0, 1)] * max(count - 1, 1) if count > 1 else [(0,)]
     return path, f"{subscripts}: {count} operands, contracted from the left"

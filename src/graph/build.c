@@ -235,11 +235,28 @@ static tk_dtype common_dtype(size_t count, tk_node *const *nodes) {
     return strong;
 }
 
+static bool fits(tk_dtype dtype, int64_t value) {
+    bool is_unsigned = tk_dtype_kind(dtype) == TK_KIND_UNSIGNED;
+    return wrap(dtype, value) == value && !(is_unsigned && value < 0);
+}
+
+tk_node *tkb_become(tk_builder *b, tk_node *a, tk_dtype dtype) {
+    if (tk_node_is_error(a)) return a;
+    bool is_number = (a->flags & TK_NODE_WEAK) && tk_dtype_is_integer((tk_dtype)a->dtype);
+    if (is_number && tk_dtype_is_integer(dtype)) {
+        int64_t value = (int64_t)((const tk_attrs_constant *)tk_node_attrs(a))->real;
+        if (!fits(dtype, value))
+            return tkb_fail(b, tk_fail(TK_OVERFLOW, "the number %lld does not fit %s",
+                                       (long long)value, tk_dtype_name(dtype)));
+    }
+    return tkb_astype(b, a, dtype);
+}
+
 void tkb_promote(tk_builder *b, size_t count, tk_node **nodes) {
     for (size_t i = 0; i < count; i++)
         if (tk_node_is_error(nodes[i])) return;
     tk_dtype dtype = common_dtype(count, nodes);
-    for (size_t i = 0; i < count; i++) nodes[i] = tkb_astype(b, nodes[i], dtype);
+    for (size_t i = 0; i < count; i++) nodes[i] = tkb_become(b, nodes[i], dtype);
 }
 
 /* ---- broadcasting ---- */

@@ -56,7 +56,11 @@ tk_node *tkb_const_like(tk_builder *b, tk_node *x, double value);
 
 /* ---- normal forms ---- */
 
-/* Promotes to one dtype; weak scalars follow the others. */
+/* `a` in another dtype, as a value that a program put beside arrays of it: TK_OVERFLOW for a weak
+ * integer that the dtype does not hold. */
+tk_node *tkb_become(tk_builder *b, tk_node *a, tk_dtype dtype);
+
+/* Promotes to one dtype; weak scalars follow the others, by tkb_become. */
 void tkb_promote(tk_builder *b, size_t count, tk_node **nodes);
 
 /* Broadcasts to one shape; `what` names the op in the error. False (and every node the error) when

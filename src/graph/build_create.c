@@ -32,7 +32,7 @@ tk_node *tkb_ones(tk_builder *b, tk_shape shape, tk_dtype dtype) {
 tk_node *tkb_full(tk_builder *b, tk_node *value, tk_shape shape, tk_dtype dtype) {
     if (tk_node_is_error(value)) return value;
     bool own = (unsigned)dtype >= TK_DTYPE_COUNT;
-    return fill(b, "full", tkb_astype(b, value, own ? (tk_dtype)value->dtype : dtype), shape);
+    return fill(b, "full", tkb_become(b, value, own ? (tk_dtype)value->dtype : dtype), shape);
 }
 
 tk_node *tkb_zeros_like(tk_builder *b, tk_node *a) {

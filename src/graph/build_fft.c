@@ -172,7 +172,7 @@ tk_node *tkb_ifftshift(tk_builder *b, tk_node *a, tk_axes axes) {
 }
 
 static tk_node *frequencies(tk_builder *b, const char *what, int64_t n, double d, bool real) {
-    if (n < 1 || n > INT32_MAX || d == 0 || isnan(d))
+    if (n < 1 || n > INT32_MAX || d == 0)
         return tkb_fail(b, tk_fail(TK_INVALID_ARGUMENT,
                                    "%s: n is %lld and d %g, expected n from 1 and d not 0", what,
                                    (long long)n, d));

@@ -109,7 +109,7 @@ tk_node *tkb_scatter_nd(tk_builder *b, tk_node *a, tk_node *updates, tk_node *co
     if (tk_node_is_error(a)) return a;
     TKB_TRY(b, index_axes("scatter_nd", a, n_indices, axes, &normal));
     inputs[0] = tkb_strong(b, a);
-    inputs[1] = tkb_astype(b, updates, (tk_dtype)a->dtype);
+    inputs[1] = tkb_become(b, updates, (tk_dtype)a->dtype);
     if (!wrap_indices(b, "scatter_nd", a, &normal, indices, inputs + 2)) return inputs[2];
     tk_attrs_scatter attrs = {.axes = tk_axes_list(&normal), .mode = mode};
     return tkb_node(b, TK_OP_scatter, n_indices + 2, inputs, &attrs);
@@ -159,7 +159,7 @@ static tk_node *scatter_along(tk_builder *b, const char *what, tk_node *a, tk_no
     tk_shape shape;
     TKB_TRY(b, along_shape(what, a, indices, at, &shape));
     a = tkb_strong(b, a);
-    tk_node *updates = tkb_fit(b, what, "values", tkb_astype(b, values, (tk_dtype)a->dtype), shape);
+    tk_node *updates = tkb_fit(b, what, "values", tkb_become(b, values, (tk_dtype)a->dtype), shape);
     tk_attrs_scatter_axis attrs = {.axis = at, .mode = mode};
     tk_node *inputs[] = {a, tkb_broadcast_to(b, indices, shape), updates};
     return tkb_node(b, TK_OP_scatter_along, 3, inputs, &attrs);
@@ -203,7 +203,7 @@ tk_node *tkb_slice_update(tk_builder *b, tk_node *a, tk_node *update, tk_axes st
         return tkb_fail(b, tk_fail(TK_INVALID_ARGUMENT, "slice_update: %d is no mode", (int)mode));
     TKB_TRY(b, tk_slice_normalize("slice_update", a, start, stop, step, &from, &by, &counts));
     a = tkb_strong(b, a);
-    update = drop_leading_ones(b, tkb_astype(b, update, (tk_dtype)a->dtype), a->rank);
+    update = drop_leading_ones(b, tkb_become(b, update, (tk_dtype)a->dtype), a->rank);
     update = tkb_fit(b, "slice_update", "update", update, counts);
     if (mode == TK_SET && is_whole(a, &by, &counts)) return update;
     if (!tk_node_is_error(update) && update->size == 0) return a;

@@ -119,7 +119,7 @@ tk_node *tkb_pad(tk_builder *b, tk_node *a, tk_axes low, tk_axes high, tk_node *
                        "pad: %lld low and %lld high widths given for %s, expected one an axis",
                        (long long)low.count, (long long)high.count, tk_text_node(a)));
     a = tkb_strong(b, a);
-    value = value ? tkb_astype(b, value, (tk_dtype)a->dtype) : tkb_zero(b, (tk_dtype)a->dtype);
+    value = value ? tkb_become(b, value, (tk_dtype)a->dtype) : tkb_zero(b, (tk_dtype)a->dtype);
     if (!tk_node_is_error(value) && value->size == 1) value = tkb_reshape(b, value, TK_SCALAR);
     bool is_padded = tk_node_is_error(value) || value->rank > 0;
     for (int i = 0; i < a->rank; i++) is_padded |= low.items[i] != 0 || high.items[i] != 0;

@@ -32,7 +32,8 @@ static int64_t largest_integer(tk_dtype dtype) {
 }
 
 static tk_node *round_integer(tk_builder *b, tk_node *a, int64_t decimals) {
-    if (decimals >= 0 || a->dtype == TK_BOOL) return tkb_strong(b, a);
+    if (decimals >= 0) return tkb_strong(b, a);
+    if (a->dtype == TK_BOOL) return tkb_const_like(b, a, 0);
     int64_t unit = 1, top = largest_integer((tk_dtype)a->dtype);
     for (; decimals < 0; decimals++) {
         if (unit > top / 10) return tkb_const_like(b, a, 0);

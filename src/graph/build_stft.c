@@ -117,7 +117,7 @@ static tk_node *back(tk_builder *b, tk_node *frames, tk_node *window, int64_t ho
 }
 
 static tk_status check_spectrum(const tk_node *a, int64_t n_fft, bool onesided, int64_t length) {
-    if (a->rank < 2 || a->shape[a->rank - 1] < 1)
+    if (a->rank < 2 || a->shape[a->rank - 1] < 1 || a->shape[a->rank - 2] < 1)
         return tk_fail(TK_SHAPE_ERROR, "istft: operand is %s, expected [..., frequencies, frames]",
                        tk_text_node(a));
     if (length > INT32_MAX || a->shape[a->rank - 1] > INT32_MAX)

@@ -6,6 +6,9 @@ static tk_array number(tk_array like, double value) {
     return tk_scalar(tk_array_context(like), value);
 }
 
+/* A weak integer: what stands beside it keeps its dtype. */
+static tk_array zero_of(tk_array like) { return tk_scalar_int(tk_array_context(like), 0); }
+
 static tk_array times(double factor, tk_array x) { return tk_multiply(number(x, factor), x); }
 
 /* x cut to [low, high] */
@@ -48,7 +51,7 @@ tk_array tk_nn_softshrink(tk_array x, double lambda) {
 }
 
 tk_array tk_nn_hard_shrink(tk_array x, double lambda) {
-    return tk_where(tk_greater(tk_abs(x), number(x, lambda)), x, number(x, 0));
+    return tk_where(tk_greater(tk_abs(x), number(x, lambda)), x, zero_of(x));
 }
 
 tk_array tk_nn_hard_tanh(tk_array x, double low, double high) { return between(x, low, high); }

@@ -84,10 +84,9 @@ tk_array tk_loss_smooth_l1(tk_array predictions, tk_array targets, double beta,
 }
 
 tk_array tk_loss_huber(tk_array inputs, tk_array targets, double delta, tk_reduction reduction) {
-    tk_array error = tk_subtract(inputs, targets), distance = tk_abs(error),
-             limit = number(error, delta);
-    tk_array near = tk_multiply(number(error, 0.5), tk_square(error));
-    tk_array far = tk_multiply(limit, tk_subtract(distance, number(error, 0.5 * delta)));
+    tk_array distance = tk_abs(tk_subtract(inputs, targets)), limit = number(distance, delta);
+    tk_array near = tk_multiply(number(distance, 0.5), tk_square(distance));
+    tk_array far = tk_multiply(limit, tk_subtract(distance, number(distance, 0.5 * delta)));
     return reduce(tk_where(tk_less_equal(distance, limit), near, far), reduction);
 }
 

@@ -133,6 +133,10 @@ def round_integers_bfloat16(data):
 def cast(value, dtype):
     if value.dtype == dtype:
         return Value(dtype, value.data, magnitude=value.magnitude)
+    if value.weak == "int" and kind(dtype) in (1, 2):
+        info = np.iinfo(NP[dtype])
+        if not info.min <= int(value.data.item()) <= info.max:
+            raise Refuse("a number that the dtype does not hold")
     return Value(dtype, cast_data(value.data, value.dtype, dtype))
 
 
