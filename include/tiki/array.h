@@ -111,7 +111,8 @@ TK_API tk_array tk_error_array(tk_context *context, tk_status status);
  * does. Alone it is float32. */
 TK_API tk_array tk_scalar(tk_context *context, double value);
 
-/* A weakly typed integer scalar; alone it is int32 (int64 where it does not fit). */
+/* A weakly typed integer scalar; alone it is int32 (int64 where it does not fit). An op with arrays
+ * of integers that do not hold it is TK_OVERFLOW. */
 TK_API tk_array tk_scalar_int(tk_context *context, int64_t value);
 
 /* A weakly typed truth value; alone it is bool. */
