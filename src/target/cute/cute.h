@@ -25,11 +25,15 @@ typedef enum tk_cute_class {
     TK_CUTE_CLASSES
 } tk_cute_class;
 
-/* Of a view or layout: what its addresses are made of. */
+/* Of a view or layout: what its addresses are made of. Layouts are values of the text, with the
+ * text of their types behind them. */
 typedef struct tk_cute_view {
-    const char *base;   /* an LLVM pointer; NULL for a layout alone */
-    const char *layout; /* the layout's name */
-    const char *type;   /* and its type */
+    const char *base;               /* an LLVM pointer; NULL for a layout alone */
+    const char *memref, *of_memref; /* the view; NULL where there is none */
+    const char *layout, *type;      /* the whole layout; type: "!cute.layout<...>" */
+    const char *outer, *of_outer;   /* behind a swizzle, or the whole; of_outer: its text alone */
+    const char *swizzle, *offset;   /* with a swizzle, else NULL */
+    const tk_composed *known;       /* as the text says it */
 } tk_cute_view;
 
 /* What wgmma makes of a register tensor. */
@@ -53,8 +57,12 @@ typedef struct tk_cute {
     int depth;                    /* of regions */
     uint32_t temps;
     tk_arena arena;
-    const char **names;               /* by value id */
-    tk_cute_view *views;              /* by value id */
+    const char **names;  /* by value id */
+    tk_cute_view *views; /* by value id */
+    struct tk_cute_part {
+        const tk_kvalue *whole;
+        int64_t from;
+    } * parts;                        /* by value id, of cut register tensors */
     int64_t *shared_at;               /* by value id */
     tk_cute_flight *flights;          /* by value id, of register tensors */
     TK_VEC(const tk_kvalue *) flying; /* declared so far in the blocks that are open */
@@ -142,7 +150,10 @@ const char *tk_cute_element(tk_cute *x, const tk_kvalue *value, int index);
 const char *tk_cute_take(tk_cute *x, const tk_kvalue *tensor, int64_t place);
 void tk_cute_store(tk_cute *x, const tk_kvalue *tensor, int64_t place, const char *value);
 
-/* Registers of a tensor as they are kept: elements, or words of 32 bits. */
+/* The whole tensor that a cut one is part of, and its place there instead of that in the part. */
+const tk_kvalue *tk_cute_whole(const tk_cute *x, const tk_kvalue *tensor, int64_t *place);
+
+/* Registers of a whole tensor as they are kept: elements, or words of 32 bits. */
 int64_t tk_cute_registers(const tk_cute *x, const tk_kvalue *tensor);
 const char *tk_cute_register_type(const tk_cute *x, const tk_kvalue *tensor);
 const char *tk_cute_take_register(tk_cute *x, const tk_kvalue *tensor, int64_t index);
@@ -155,6 +166,30 @@ void tk_cute_store_word(tk_cute *x, const tk_kvalue *tensor, int64_t place, cons
 
 /* The result's name where it is one element, which may then be made under it; else NULL. */
 const char *tk_cute_own_name(tk_cute *x, const tk_kop *op);
+
+/* ---- views ---- */
+
+/* A layout's text without divisors of its dynamic leaves, and a tuple's with them. */
+const char *tk_cute_layout_text(tk_cute *x, const tk_layout *layout);
+const char *tk_cute_tuple_text(tk_cute *x, const tk_tuple *tuple);
+
+/* A tuple of the dialect's kind ("shape", "stride", "coord", "int_tuple") from its dynamic leaves,
+ * and its text. */
+const char *tk_cute_tuple(tk_cute *x, const char *kind, const tk_tuple *tuple,
+                          tk_kvalue *const *leaves, const char **out_text);
+
+/* What `crd2idx` gives, as an integer of the width that its leaves need, which is told. */
+const char *tk_cute_index(tk_cute *x, const char *coord, const char *coord_text, const char *layout,
+                          const char *type, const char **out_width);
+
+/* "!cute.ptr<f32, gmem, align<4>>" of a view's type. */
+const char *tk_cute_iterator_type(tk_cute *x, tk_ktype type);
+
+/* The view of an operation's result: made from base and layout under the result's name. */
+void tk_cute_make_view(tk_cute *x, const tk_kop *op, tk_cute_view view);
+
+/* Puts swizzle, offset and outer layout together: fills `layout` and `type`. */
+void tk_cute_join_layout(tk_cute *x, tk_cute_view *view, const char *offset_text);
 
 /* Elements as the value of an operation's result: from_elements for a vector. */
 void tk_cute_gather(tk_cute *x, const tk_kop *op, const char *const *elements);

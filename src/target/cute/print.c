@@ -405,7 +405,8 @@ static tk_status print_kernel(tk_cute *x, tk_strbuf *out, tk_cute_places *places
     x->views = tk_arena_alloc(&x->arena, count * sizeof *x->views);
     x->shared_at = tk_arena_alloc(&x->arena, count * sizeof *x->shared_at);
     x->flights = tk_arena_alloc(&x->arena, count * sizeof *x->flights);
-    if (!x->names || !x->views || !x->shared_at || !x->flights)
+    x->parts = tk_arena_alloc(&x->arena, count * sizeof *x->parts);
+    if (!x->names || !x->views || !x->shared_at || !x->flights || !x->parts)
         return tk_fail(TK_OUT_OF_MEMORY, "no memory for CuTe text");
     TK_TRY(tk_cute_find_flights(x));
     TK_TRY(tk_kshared_place(x->kernel, x->shared_at, &x->shared));

@@ -20,6 +20,13 @@ static const char *scalar_of(const tk_kvalue *tensor) {
     return tk_cute_scalar((tk_kscalar)tensor->type.scalar);
 }
 
+const tk_kvalue *tk_cute_whole(const tk_cute *x, const tk_kvalue *tensor, int64_t *place) {
+    const struct tk_cute_part *part = &x->parts[tensor->id];
+    if (!part->whole) return tensor;
+    *place += part->from;
+    return part->whole;
+}
+
 int tk_cute_each(const tk_kvalue *tensor) {
     return 4 / tk_kscalar_bytes((tk_kscalar)tensor->type.scalar);
 }
@@ -81,6 +88,7 @@ static const char *join_word(tk_cute *x, const tk_kvalue *tensor, const char *ve
 }
 
 const char *tk_cute_take_word(tk_cute *x, const tk_kvalue *tensor, int64_t place) {
+    tensor = tk_cute_whole(x, tensor, &place);
     int each = tk_cute_each(tensor);
     if (has_words(x, tensor)) return tk_cute_take_register(x, tensor, place / each);
     const char *list = "";
@@ -97,6 +105,7 @@ static const char *element_of(tk_cute *x, const tk_kvalue *tensor, const char *v
 }
 
 void tk_cute_store_word(tk_cute *x, const tk_kvalue *tensor, int64_t place, const char *word) {
+    tensor = tk_cute_whole(x, tensor, &place);
     int each = tk_cute_each(tensor);
     if (has_words(x, tensor)) {
         tk_cute_store_register(x, tensor, place / each, word);
@@ -110,6 +119,7 @@ void tk_cute_store_word(tk_cute *x, const tk_kvalue *tensor, int64_t place, cons
 /* ---- elements ---- */
 
 const char *tk_cute_take(tk_cute *x, const tk_kvalue *tensor, int64_t place) {
+    tensor = tk_cute_whole(x, tensor, &place);
     int each = tk_cute_each(tensor);
     if (!has_words(x, tensor)) return tk_cute_take_register(x, tensor, place);
     const char *vector = part_word(x, tensor, tk_cute_take_word(x, tensor, place));
@@ -117,6 +127,7 @@ const char *tk_cute_take(tk_cute *x, const tk_kvalue *tensor, int64_t place) {
 }
 
 void tk_cute_store(tk_cute *x, const tk_kvalue *tensor, int64_t place, const char *value) {
+    tensor = tk_cute_whole(x, tensor, &place);
     int each = tk_cute_each(tensor);
     if (!has_words(x, tensor)) {
         tk_cute_store_register(x, tensor, place, value);

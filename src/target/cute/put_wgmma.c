@@ -17,11 +17,18 @@ enum { D, A, B, ACCUMULATE };
 
 /* ---- which tensors fly ---- */
 
+/* The whole tensor that one is part of. */
+static const tk_kvalue *origin(const tk_kvalue *value) {
+    while (value->type.kind == TK_KT_REGISTERS && value->op && value->op->code != TK_KOP_registers)
+        value = value->op->operands[0];
+    return value;
+}
+
 /* Fragments of A are words; of sums those with narrow elements are. */
 static tk_status note_flights(void *arg, tk_kop *op) {
     tk_cute *x = arg;
     if (op->code != TK_KOP_wgmma) return TK_OK;
-    const tk_kvalue *sums = op->operands[D], *a = op->operands[A];
+    const tk_kvalue *sums = origin(op->operands[D]), *a = origin(op->operands[A]);
     bool narrow = tk_kscalar_bytes((tk_kscalar)sums->type.scalar) < 4;
     x->flights[sums->id] = narrow ? TK_CUTE_FLIES_AS_WORDS : TK_CUTE_FLIES;
     if (a->type.kind == TK_KT_REGISTERS) x->flights[a->id] = TK_CUTE_FLIES_AS_WORDS;
@@ -191,19 +198,19 @@ static const char *product_text(tk_cute *x, const tk_kop *op, uint32_t sums, uin
 }
 
 void tk_cute_put_wgmma(tk_cute *x, const tk_kop *op) {
-    const tk_kvalue *d = op->operands[D], *a = op->operands[A];
     int64_t m = tk_kop_attr(op, TK_KA_m), n = tk_kop_attr(op, TK_KA_n),
-            k = tk_kop_attr(op, TK_KA_k);
+            k = tk_kop_attr(op, TK_KA_k), d_first = tk_kop_attr(op, TK_KA_d_index),
+            a_first = tk_kop_attr(op, TK_KA_a_index);
+    const tk_kvalue *d = tk_cute_whole(x, op->operands[D], &d_first), *a = op->operands[A];
     bool registers = a->type.kind == TK_KT_REGISTERS;
+    if (registers) a = tk_cute_whole(x, a, &a_first);
     int each = x->flights[d->id] == TK_CUTE_FLIES_AS_WORDS ? tk_cute_each(d) : 1;
-    int64_t sums = m * n / 128 / each, first = tk_kop_attr(op, TK_KA_d_index) / each,
-            words = registers ? m * k / 128 / tk_cute_each(a) : 0;
+    int64_t sums = m * n / 128 / each, words = registers ? m * k / 128 / tk_cute_each(a) : 0;
     tied t = {.early = true};
     const char *type;
-    tie_tensor(x, &t, d, first, sums);
+    tie_tensor(x, &t, d, d_first / each, sums);
     for (int64_t i = 0; i < words; i++)
-        give(&t, tk_cute_take_register(x, a, tk_kop_attr(op, TK_KA_a_index) / tk_cute_each(a) + i),
-             "i32");
+        give(&t, tk_cute_take_register(x, a, a_first / tk_cute_each(a) + i), "i32");
     if (!registers) give(&t, tk_cute_name(x, a), "i64");
     give(&t, tk_cute_operand(x, op, B), "i64");
     give(&t,
@@ -211,5 +218,5 @@ void tk_cute_put_wgmma(tk_cute *x, const tk_kop *op) {
                                   : tk_cute_constant(x, 0, "i32"),
          "i32");
     const char *all = put_tied(x, &t, product_text(x, op, (uint32_t)sums, (uint32_t)words), &type);
-    untie_tensor(x, all, type, 0, d, first, sums);
+    untie_tensor(x, all, type, 0, d, d_first / each, sums);
 }
