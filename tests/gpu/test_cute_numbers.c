@@ -5,6 +5,7 @@
 #include "support/kernel_wgmma.h"
 
 #include "gpu/cute_card.h"
+#include "tiki/passes.h"
 
 static int number, wrong;
 
@@ -161,14 +162,77 @@ static void test_conversions(void **unused) {
         check_conversion(&conversions[i]);
 }
 
+/* ---- views ---- */
+
+/* Kernels in view form; their texts go with the binaries. */
+static const char *const view_files[] = {"tests/target/cute/turn.tk", "tests/target/cute/cuts.tk",
+                                         "tests/target/cute/views.tk"};
+enum { VIEW_FILES = sizeof view_files / sizeof *view_files, SIDE = 32 };
+
+static tk_kernel *kernel_of_view(int index) {
+    char path[1200], *text;
+    snprintf(path, sizeof path, "%s/view-%d.tk", cute_folder, index);
+    if (cute_writing) {
+        text = read_text_file(view_files[index]);
+        assert_ok(tk_file_write(path, text, strlen(text)));
+        free(text);
+    }
+    return parse_file(path);
+}
+
+/* Rows and pitch where the kernel asks for them: 16 rows of 32. */
+static void bind_view(run *r, const tk_kernel *kernel, float *x, float *y) {
+    bind(r, x, SIDE * SIDE * sizeof *x);
+    bind(r, y, SIDE * SIDE * sizeof *y);
+    if (kernel->contract.params.count == 2) return;
+    bind_number(r, strcmp(tk_kernel_name(kernel), "views") ? 16 : 8);
+    bind_number(r, SIDE);
+}
+
+static void check_view(int index) {
+    static float x[SIDE * SIDE], y[SIDE * SIDE], got[2][SIDE * SIDE];
+    static unsigned char none[1];
+    unsigned char *results[] = {(unsigned char *)got[0], (unsigned char *)got[1], none, none};
+    tk_kernel *kernel = kernel_of_view(index), *lowered;
+    int own = number++;
+    if (cute_writing) {
+        assert_ok(cute_write(kernel, own));
+        tk_kernel_release(kernel);
+        return;
+    }
+    run r = {0};
+    for (int i = 0; i < SIDE * SIDE; i++) x[i] = (float)(i + 1), y[i] = 0;
+    bind_view(&r, kernel, x, y);
+    assert_ok(tk_kernel_lower(kernel, TK_KFORM_THREAD, 0, &lowered));
+    tk_emulation *emulation = emulate(lowered, &r, 1);
+    assert_clean(emulation);
+    tk_emulation_release(emulation);
+    assert_ok(cute_run_on(kernel, own, r.count, r.arguments, r.buffers, results));
+    for (int i = 0; i < SIDE * SIDE; i++)
+        if (got[1][i] != y[i]) {
+            printf("%s: element %d is %g on the card, %g in the emulator\n", view_files[index], i,
+                   (double)got[1][i], (double)y[i]);
+            wrong++;
+            break;
+        }
+    tk_kernel_release(kernel);
+    tk_kernel_release(lowered);
+}
+
+static void test_views(void **unused) {
+    (void)unused;
+    for (int i = 0; i < VIEW_FILES; i++) check_view(i);
+}
+
 static void test_all_right(void **unused) {
     (void)unused;
     printf("%d of %d kernels differ\n", wrong, number);
-    assert_true(number >= 190 && !wrong);
+    assert_true(number >= 193 && !wrong);
 }
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {WGMMA_TESTS, cmocka_unit_test(test_conversions),
+                                       cmocka_unit_test(test_views),
                                        cmocka_unit_test(test_all_right)};
     if (!cute_begin("test_gpu_cute_numbers", argc, argv)) return CARD_SKIPPED;
     also = check_product;

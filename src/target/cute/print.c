@@ -269,10 +269,21 @@ static void put_inline(tk_cute *x, const tk_kop *op, const char *text) {
     tk_cute_gather(x, op, elements);
 }
 
+/* A loop, a branch or a condition that gives a view would have to give its parts. */
+static bool gives_view(const tk_kop *op) {
+    bool chooses = op->n_regions || op->code == TK_KOP_select;
+    for (uint32_t i = 0; i < op->n_results && chooses; i++)
+        if (op->results[i]->type.kind == TK_KT_VIEW || op->results[i]->type.kind == TK_KT_LAYOUT)
+            return true;
+    return false;
+}
+
 static void put_op(tk_cute *x, const tk_kop *op) {
     const form *f = &forms[op->code];
     x->op = op;
-    if (f->put)
+    if (gives_view(op))
+        tk_cute_fail(x, op, "of views, which lowering to the thread form takes apart");
+    else if (f->put)
         f->put(x, op);
     else if (f->integer || f->floating)
         put_same(x, op, f);

@@ -38,7 +38,10 @@ static const char *select_as(tk_cute *x, const char *name, tk_ktype type, const 
 void tk_cute_put_nothing(tk_cute *x, const tk_kop *op) { (void)x, (void)op; }
 
 void tk_cute_put_alias(tk_cute *x, const tk_kop *op) {
+    uint32_t to = op->results[0]->id, from = op->operands[0]->id;
     tk_cute_alias(x, op->results[0], tk_cute_operand(x, op, 0));
+    x->views[to] = x->views[from];
+    x->parts[to] = x->parts[from];
 }
 
 /* ---- integers ---- */
