@@ -8,6 +8,9 @@
 /* pass_tensor_gemm.c */
 tk_status tk_klower_gemm(const tk_klowerer *w, tk_kput *put, const tk_kop *op);
 
+/* pass_tensor_wgmma.c: a gemm of a warpgroup. */
+tk_status tk_klower_wgmma(const tk_klowerer *w, tk_kput *put, const tk_kop *op);
+
 /* pass_tensor_combine.c */
 tk_status tk_klower_combine(const tk_klowerer *w, tk_kput *put, const tk_kop *op);
 

@@ -120,7 +120,7 @@ static tk_status by_group(tk_kput *p, const tk_kop *op) {
 tk_status tk_klower_combine(const tk_klowerer *w, tk_kput *p, const tk_kop *op) {
     val source = op->operands[0], target = op->operands[1];
     int64_t size = tk_ktile_size(w->kernel, source);
-    if (size < 0 || tk_ktile_size(w->kernel, target) != size)
+    if (size < 0 || size > INT32_MAX || tk_ktile_size(w->kernel, target) != size)
         return tk_fail(TK_UNSUPPORTED, "combine: only of tiles of one known size");
     if (tk_kop_attr(op, TK_KA_group) == TK_KG_THREAD) return by_thread(p, op, size);
     if (tk_ktile_is_registers(source) || tk_ktile_is_registers(target))

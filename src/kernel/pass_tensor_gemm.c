@@ -12,7 +12,7 @@
 
 typedef tk_kvalue *val;
 
-enum { LINE = 8 }; /* elements of a row of a matrix of ldmatrix */
+enum { LINE = 8, MOST_PIECES = 64 }; /* LINE: elements of a row of a matrix of ldmatrix */
 
 typedef struct operand {
     val tile, registers; /* registers: the tile itself, or where ldmatrix puts it */
@@ -59,6 +59,10 @@ static tk_status take_shared(const tk_klowerer *w, tk_kput *p, operand *o) {
     }
     o->pieces = lines / unit;
     o->steps = depth / 16;
+    if (o->pieces > MOST_PIECES || o->steps > MOST_PIECES)
+        return tk_fail(TK_UNSUPPORTED,
+                       "gemm: %s is %lld x %lld, at most %d products along each mode", name,
+                       (long long)lines, (long long)depth, MOST_PIECES);
     return TK_OK;
 }
 
@@ -169,11 +173,21 @@ static tk_status check_shapes(const tk_kput *p, const tk_kop *op, const operand 
     return tk_fail(TK_SHAPE_ERROR, "gemm: d, a and b do not go together");
 }
 
+/* By itself, or as four warps of a block. */
+static bool is_warpgroup(const tk_kop *op) {
+    int64_t group = tk_kop_attr(op, TK_KA_group);
+    return group == TK_KG_WARPGROUP || (group == TK_KG_WARPS && tk_kop_attr(op, TK_KA_count) == 4 &&
+                                        tk_kop_attr(op, TK_KA_first) % 4 == 0);
+}
+
 tk_status tk_klower_gemm(const tk_klowerer *w, tk_kput *p, const tk_kop *op) {
     operand a, b;
     corner of_a = {0}, of_b = {0};
-    if (tk_kop_attr(op, TK_KA_group) != TK_KG_WARP)
-        return tk_fail(TK_UNSUPPORTED, "gemm: only of a warp, each with its part of d");
+    if (is_warpgroup(op)) return tk_klower_wgmma(w, p, op);
+    if (tk_kop_attr(op, TK_KA_group) != TK_KG_WARP || tk_kop_attr(op, TK_KA_async))
+        return tk_fail(TK_UNSUPPORTED,
+                       "gemm: of a warp, each with its part of d, or of a warpgroup, "
+                       "which alone can be asynchronous");
     TK_TRY(take_operand(w, p, op->operands[1], true, &a));
     TK_TRY(take_operand(w, p, op->operands[2], false, &b));
     TK_TRY(check_shapes(p, op, &a, &b));

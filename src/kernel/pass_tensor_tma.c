@@ -14,6 +14,8 @@
 
 typedef tk_kvalue *val;
 
+enum { MOST_ELEMENTS = 1 << 18 };
+
 typedef struct mover {
     const tk_kernel *kernel;
     const tk_kmap *map;
@@ -134,6 +136,7 @@ static tk_status match_shared(const tk_klowerer *w, const mover *m) {
         if (tk_ktile_mode(&c->outer, mode) != m->map->box[m->axis[mode]])
             return refuse("the tile in shared memory has other modes than the box");
         size *= m->map->box[mode];
+        if (size > MOST_ELEMENTS) return refuse("the box is larger than shared memory");
     }
     for (int64_t number = 0; number < size; number++) {
         int64_t at[5] = {0}, rest = number;

@@ -5,7 +5,6 @@
  * dynamic stride counts with the divisor that its layout states, if the kernel proves it. */
 #include "kernel/tile.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -243,6 +242,8 @@ static bool divisors_hold(const tk_klowerer *w, const tk_kvalue *tile) {
 
 /* ---- vectors ---- */
 
+enum { MOST_LOOKED_AT = 1 << 20 };
+
 /* Static layouts are looked at element by element. */
 static bool is_static_together(const tk_layout *layout, int64_t size, bool memory, int64_t lanes) {
     for (int64_t v = 0; v < size; v += lanes) {
@@ -277,7 +278,8 @@ bool tk_ktile_is_together(const tk_klowerer *w, const tk_kvalue *tile, const tk_
     int64_t size = size_of(&c->outer), bytes = tk_kscalar_bytes((tk_kscalar)tile->type.scalar);
     bool memory = !tk_ktile_is_registers(tile), whole = tk_layout_is_static(&c->outer);
     if (lanes == 1) return true;
-    if (size < 0 || size % lanes || (!whole && !divisors_hold(w, tile))) return false;
+    if (size < 0 || size > MOST_LOOKED_AT || size % lanes || (!whole && !divisors_hold(w, tile)))
+        return false;
     if (c->inner != TK_INNER_NONE &&
         (c->inner != TK_INNER_SWIZZLE || (int64_t)1 << c->swizzle.base < lanes))
         return false;
@@ -289,20 +291,36 @@ bool tk_ktile_is_together(const tk_klowerer *w, const tk_kvalue *tile, const tk_
 
 /* ---- the other order ---- */
 
-/* (C,R):(R,1), through which (R,C) is seen with its modes exchanged. */
+/* Leaves of a mode, each with the number of elements before it in the order of the tile. */
+static bool add_leaves(const tk_layout *layout, int index, int64_t before, int64_t *shape,
+                       int64_t *stride, int *count) {
+    tk_layout mode;
+    if (tk_layout_mode(layout, index, &mode) != TK_OK) return false;
+    for (int i = 0; i < mode.leaf_count; i++) {
+        if (mode.leaf[i].shape.kind != TK_TERM_STATIC || *count == TK_LAYOUT_MAX_LEAVES)
+            return false;
+        shape[*count] = mode.leaf[i].shape.value;
+        stride[(*count)++] = before;
+        before *= mode.leaf[i].shape.value;
+    }
+    return true;
+}
+
+/* (C,R):(R,1), through which (R,C) is seen with its modes exchanged, leaf by leaf. */
 static bool turning_layout(const tk_layout *layout, tk_layout *out) {
-    if (tk_layout_rank(layout) != 2 || layout->leaf_count != 2) return false;
-    tk_term rows = layout->leaf[0].shape, columns = layout->leaf[1].shape;
-    if (rows.kind != TK_TERM_STATIC || columns.kind != TK_TERM_STATIC) return false;
-    int64_t shape[] = {columns.value, rows.value}, stride[] = {rows.value, 1};
-    return tk_layout_from_ints(2, shape, stride, out) == TK_OK;
+    int64_t shape[TK_LAYOUT_MAX_LEAVES], stride[TK_LAYOUT_MAX_LEAVES];
+    int count = 0;
+    if (tk_layout_rank(layout) != 2 || size_of(layout) < 0) return false;
+    return add_leaves(layout, 1, tk_ktile_mode(layout, 0), shape, stride, &count) &&
+           add_leaves(layout, 0, 1, shape, stride, &count) &&
+           tk_layout_from_ints(count, shape, stride, out) == TK_OK;
 }
 
 bool tk_ktile_turned(const tk_kernel *kernel, const tk_kvalue *tile, tk_composed *out) {
     const tk_composed *from = tk_ktype_layout(kernel, tile->type);
     tk_layout through, seen;
     if (tk_ktile_is_registers(tile) || !turning_layout(&from->outer, &through) ||
-        tk_layout_composition(&from->outer, &through, &seen) != TK_OK || seen.leaf_count != 2)
+        tk_layout_composition(&from->outer, &through, &seen) != TK_OK)
         return false;
     memcpy(out, from, sizeof *out);
     tk_layout_copy(&seen, &out->outer);
@@ -312,14 +330,12 @@ bool tk_ktile_turned(const tk_kernel *kernel, const tk_kvalue *tile, tk_composed
 val tk_ktile_turn(tk_kput *p, val tile) {
     tk_composed layout;
     tk_layout through;
-    char text[64];
+    char text[512];
     uint32_t words = 0, number = 0;
     if (*p->status != TK_OK || !tk_ktile_turned(p->kernel, tile, &layout) ||
         !turning_layout(tk_ktile_layout(p->kernel, tile), &through))
         return tile;
-    int64_t rows = through.leaf[1].shape.value, columns = through.leaf[0].shape.value;
-    snprintf(text, sizeof text, "(%lld,%lld):(%lld,1)", (long long)columns, (long long)rows,
-             (long long)rows);
+    tk_layout_print(&through, text, sizeof text);
     *p->status = tk_kernel_string(p->kernel, text, strlen(text), &words);
     if (*p->status == TK_OK) *p->status = tk_kernel_layout(p->kernel, &layout, &number);
     tk_kput_attr attr = {TK_KA_layout, words};

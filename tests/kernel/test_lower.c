@@ -121,6 +121,66 @@ static void test_shared_gemm(void **state) {
     }
 }
 
+/* Whole numbers of bf16; a is m x k, b k x n, both row-major. */
+static void fill_bf16(uint16_t *x, int count, int step, int modulus) {
+    for (int i = 0; i < count; i++)
+        x[i] = tk_f32_to_bf16((float)(i * step % modulus - modulus / 2));
+}
+
+static void assert_product(const uint16_t *a, const uint16_t *b, const float *z, int m, int n,
+                           int k) {
+    for (int i = 0; i < m * n; i++) {
+        float sum = 0;
+        for (int j = 0; j < k; j++)
+            sum += tk_bf16_to_f32(a[i / n * k + j]) * tk_bf16_to_f32(b[j * n + i % n]);
+        assert_true(z[i] == sum);
+    }
+}
+
+/* wgmma on tiles that the block copied. */
+static void test_group_gemm(void **state) {
+    (void)state;
+    enum { M = 64, N = 64, K = 128 };
+    static uint16_t x[M * K] __attribute__((aligned(16))), y[N * K] __attribute__((aligned(16)));
+    static float z[M * N] __attribute__((aligned(16)));
+    fill_bf16(x, M * K, 7, 19);
+    fill_bf16(y, N * K, 5, 13);
+    tk_kbuffer buffers[] = {{x, sizeof x, 0}, {y, sizeof y, 0}, {z, sizeof z, 0}};
+    tk_kargument arguments[3] = {{0}};
+    for (int f = 0; f < FLAGS; f++) {
+        tk_kernel *kernel = lowered("group_gemm", all_flags[f]);
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+            memset(z, 0, sizeof z);
+            emulate(kernel, seed, 3, buffers, arguments);
+            assert_product(x, y, z, M, N, K);
+        }
+        assemble(kernel, "sm_90a");
+        tk_kernel_release(kernel);
+    }
+}
+
+/* TMA into two stages by one warp, products of them by a warpgroup. */
+static void test_pipeline(void **state) {
+    (void)state;
+    enum { M = 128, N = 64, K = 320 };
+    static uint16_t a[M * K] __attribute__((aligned(16))), b[N * K] __attribute__((aligned(16)));
+    static float z[M * N] __attribute__((aligned(16)));
+    fill_bf16(a, M * K, 7, 19);
+    fill_bf16(b, N * K, 5, 13);
+    tk_kbuffer buffers[8] = {{a, sizeof a, 0}, {b, sizeof b, 0}, {z, sizeof z, 0}};
+    tk_kargument arguments[] = {{0}, {0}, {0}, {0}, {0}, {M}, {N}, {K}};
+    for (int f = 0; f < FLAGS; f++) {
+        tk_kernel *kernel = lowered("pipeline", all_flags[f]);
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+            memset(z, 0, sizeof z);
+            emulate(kernel, seed, 8, buffers, arguments);
+            assert_product(a, b, z, M, N, K);
+        }
+        assemble(kernel, "sm_90a");
+        tk_kernel_release(kernel);
+    }
+}
+
 /* ---- groups that combine ---- */
 
 static void test_combine(void **state) {
@@ -200,7 +260,7 @@ static void assert_refused(const char *body, tk_status expected, const char *mes
         text, sizeof text,
         "tiki kernel 1\nkernel refused(%%x: ptr<f16, global> read_write align 2, %%m: ptr<tmap, "
         "param> map %%x f16 extent (64, %%n) stride (%%n * 2) box (64, 8) swizzle 128, %%n: i32)\n"
-        "form tensor grid (1, 1, 1) block (32, 1, 1)\n{\n"
+        "form tensor grid (1, 1, 1) block (128, 1, 1)\n{\n"
         "%%s = shared [align = 128] : shared<f16, \"(8,64):(64,1)\">\n"
         "%%v = view_of %%s : view<f16, shared, \"(8,64):(64,1)\">\n"
         "%%g = shared [align = 8] : shared<mbar, \"1:1\">\n"
@@ -241,7 +301,15 @@ static void test_refusals(void **state) {
                    TK_SHAPE_ERROR, "gemm: a is 8 x 64, expected multiples of 16 and 16");
     assert_refused("%d = registers : regs<f32, \"(4,1,1):(1,4,4)\">\n"
                    "gemm.block %d, %v, %v [m = 16, n = 8, k = 16]",
-                   TK_UNSUPPORTED, "gemm: only of a warp");
+                   TK_UNSUPPORTED, "gemm: of a warp, each with its part of d, or of a warpgroup");
+    assert_refused("%d = registers : regs<f32, \"(4,1,1):(1,4,4)\">\n"
+                   "gemm.warpgroup %d, %v, %v [m = 64, n = 8, k = 16]",
+                   TK_SHAPE_ERROR, "gemm of a warpgroup: a is 8 x 64, expected multiples of 64");
+    assert_refused("%u = shared [align = 1024] : shared<f16, \"(64,64):(64,1)\">\n"
+                   "%e = view_of %u : view<f16, shared, \"(64,64):(64,1)\">\n"
+                   "%d = registers : regs<f32, \"(4,1,1):(1,4,4)\">\n"
+                   "gemm.warpgroup %d, %e, %v [m = 64, n = 8, k = 16]",
+                   TK_UNSUPPORTED, "gemm of a warpgroup: a does not lie as a descriptor can say");
     assert_refused(GLOBAL("(16,32):(32,1)") "combine.add.block %w, %v", TK_UNSUPPORTED,
                    "combine: the modes of source and target differ");
 }
@@ -249,7 +317,8 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_async_copy),   cmocka_unit_test(test_tma_copy),
-        cmocka_unit_test(test_shared_gemm),  cmocka_unit_test(test_combine),
+        cmocka_unit_test(test_shared_gemm),  cmocka_unit_test(test_group_gemm),
+        cmocka_unit_test(test_pipeline),     cmocka_unit_test(test_combine),
         cmocka_unit_test(test_carried_view), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

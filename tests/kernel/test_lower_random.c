@@ -181,6 +181,26 @@ static void check_copies(maker *m) {
 
 /* ---- products ---- */
 
+/* Numbers of 16 bits in x and y, and as they are. */
+static float p[MOST], q[MOST];
+
+static void fill_products(bool half) {
+    for (int i = 0; i < MOST; i++) {
+        p[i] = (float)(i * 7 % 17 - 8), q[i] = (float)(i * 5 % 11 - 5);
+        x[i] = half ? tk_f32_to_f16(p[i]) : tk_f32_to_bf16(p[i]);
+        y[i] = half ? tk_f32_to_f16(q[i]) : tk_f32_to_bf16(q[i]);
+    }
+}
+
+static void check_sum_of_products(maker *m, const matrix *a, const matrix *b, float begin) {
+    for (int i = 0; i < a->rows * b->rows; i++) {
+        float sum = begin;
+        for (int k = 0; k < a->columns; k++)
+            sum += p[place(a, i / b->rows, k)] * q[place(b, i % b->rows, k)];
+        if (z[i] != sum) wrong(m, "sum", i);
+    }
+}
+
 static void check_product(maker *m) {
     int rows = 16 * (1 + below(m, 3)), columns = 8 * (1 + below(m, 4)),
         depth = 16 * (1 + below(m, 3));
@@ -213,19 +233,59 @@ static void check_product(maker *m) {
         parts, wide, 4 * parts, parts, wide, 2 * rows, rows, 8 * rows, rows, columns, columns);
     tk_kbuffer buffers[] = {{x, sizeof x, 0}, {y, sizeof y, 0}, {z, sizeof z, 0}, {0}, {0}};
     tk_kargument arguments[] = {{0}, {0}, {0}, {(uint64_t)a.pitch}, {(uint64_t)b.pitch}};
-    static float p[MOST], q[MOST];
-    for (int i = 0; i < MOST; i++) {
-        p[i] = (float)(i * 7 % 17 - 8), q[i] = (float)(i * 5 % 11 - 5);
-        x[i] = half ? tk_f32_to_f16(p[i]) : tk_f32_to_bf16(p[i]);
-        y[i] = half ? tk_f32_to_f16(q[i]) : tk_f32_to_bf16(q[i]);
-    }
+    fill_products(half);
     run(m, below(m, 2) ? TK_KLOWER_OPTIMISE : 0, 5, buffers, arguments);
-    for (int i = 0; i < rows * columns; i++) {
-        float sum = 1;
-        for (int k = 0; k < depth; k++)
-            sum += p[place(&a, i / columns, k)] * q[place(&b, i % columns, k)];
-        if (z[i] != sum) wrong(m, "sum", i);
-    }
+    check_sum_of_products(m, &a, &b, 1);
+}
+
+/* A tile as a descriptor of wgmma can say it, in atoms of 16 bytes to 128. */
+static void draw_atoms(maker *m, int lines, int depth, matrix *out) {
+    int bits = below(m, 4), chunk = 8 << bits;
+    char swizzle[40] = "";
+    *out = (matrix){.rows = lines, .columns = depth, .by_columns = below(m, 2)};
+    while ((out->by_columns ? lines : depth) % chunk) chunk /= 2, bits--;
+    if (bits) snprintf(swizzle, sizeof swizzle, "S<%d,3,3> o 0 o ", bits);
+    if (out->by_columns)
+        snprintf(out->layout, sizeof out->layout, "%s((%d,%d),%d):((1,%d),%d)", swizzle, chunk,
+                 lines / chunk, depth, chunk * depth, chunk);
+    else
+        snprintf(out->layout, sizeof out->layout, "%s(%d,(%d,%d)):(%d,(1,%d))", swizzle, lines,
+                 chunk, depth / chunk, chunk, chunk * lines);
+}
+
+static void check_group_product(maker *m) {
+    int parts = 1 + below(m, 2), rows = 64 * parts, columns = 8 * (1 + below(m, 8)),
+        depth = 16 * (1 + below(m, 4));
+    matrix a, b, at, bt;
+    draw_global(m, rows, depth, &a);
+    draw_global(m, columns, depth, &b);
+    draw_atoms(m, rows, depth, &at);
+    draw_atoms(m, columns, depth, &bt);
+    put(m,
+        "tiki kernel 1\nkernel drawn(%%x: ptr<f16, global> read align 16, %%y: ptr<f16, global> "
+        "read "
+        "align 16, %%z: ptr<f32, global> write align 16, %%p: i32, %%q: i32)\nform tensor require "
+        "%%p %% 8 == 0 require %%q %% 8 == 0 grid (1, 1, 1) block (128, 1, 1)\n{\n");
+    put(m, "%%s = shared [align = 1024] : shared<f16, \"%s\">\n", at.layout);
+    put(m, "%%t = shared [align = 1024] : shared<f16, \"%s\">\n", bt.layout);
+    put_view(m, "a", "x", &a, false, "f16", "p");
+    put_view(m, "b", "y", &b, false, "f16", "q");
+    put_view(m, "at", "s", &at, true, "f16", "");
+    put_view(m, "bt", "t", &bt, true, "f16", "");
+    put(m, "copy.block %%a, %%at\ncopy.block %%b, %%bt\nproxy_fence.async_shared\nbarrier\n");
+    put(m,
+        "%%d = registers : regs<f32, \"((2,2,%d),%d,1):((1,2,4),%d,1)\", \"((4,8,4),((2,2,%d),%d)):"
+        "((%d,1,16),((%d,8,%d),64))\">\nfill.thread %%d, f32(1.0)\ngemm.warpgroup %%d, %%at, %%bt "
+        "[m "
+        "= 64, n = %d, k = 16]\n%%to = view %%z : view<f32, global, \"(%d,%d):(%d,1)\">\n"
+        "copy.warpgroup %%d, %%to\n}\n",
+        columns / 8, parts, columns / 2, columns / 8, parts, 2 * rows, rows, 8 * rows, columns,
+        rows, columns, columns);
+    tk_kbuffer buffers[] = {{x, sizeof x, 0}, {y, sizeof y, 0}, {z, sizeof z, 0}, {0}, {0}};
+    tk_kargument arguments[] = {{0}, {0}, {0}, {(uint64_t)a.pitch}, {(uint64_t)b.pitch}};
+    fill_products(true);
+    run(m, below(m, 2) ? TK_KLOWER_OPTIMISE : 0, 5, buffers, arguments);
+    check_sum_of_products(m, &a, &b, 1);
 }
 
 /* ---- sums over modes ---- */
@@ -264,11 +324,12 @@ static void check_sums(maker *m) {
 
 static void test_random(void **state) {
     (void)state;
-    static void (*const checks[])(maker *) = {check_copies, check_product, check_sums};
+    static void (*const checks[])(maker *) = {check_copies, check_product, check_sums,
+                                              check_group_product};
     for (uint64_t seed = first_seed; seed < first_seed + programs; seed++) {
         static maker m;
         m = (maker){.seed = seed, .state = seed * 0x2545f4914f6cdd1du + 1};
-        checks[seed % 3](&m);
+        checks[seed % 4](&m);
     }
     print_message("%llu programs\n", (unsigned long long)programs);
 }

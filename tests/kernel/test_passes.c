@@ -9,10 +9,11 @@
 
 static bool writing;
 
-static const char *const programs[] = {
-    "fold",     "cse",        "dead",        "hoist",       "unroll",    "predicate",
-    "fuse",     "expand",     "vectorise",   "tensor_copy", "view_tile", "gemm",
-    "fragment", "async_copy", "shared_gemm", "tma_copy",    "combine",   "carried_view"};
+static const char *const programs[] = {"fold",      "cse",          "dead",        "hoist",
+                                       "unroll",    "predicate",    "fuse",        "expand",
+                                       "vectorise", "tensor_copy",  "view_tile",   "gemm",
+                                       "fragment",  "async_copy",   "shared_gemm", "tma_copy",
+                                       "combine",   "carried_view", "group_gemm",  "pipeline"};
 #define PROGRAMS (sizeof programs / sizeof *programs)
 
 static tk_kernel *run_pass(tk_kernel *kernel, const char *name, size_t length) {
