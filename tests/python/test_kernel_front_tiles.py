@@ -5,6 +5,8 @@ import subprocess
 
 import numpy
 import pytest
+
+import tiki as tk
 from tiki import kernels
 from tiki.kernels.cute.lib import Gemm, Load, Tensor, Warp
 from tiki.kernels.cute.lib.math import (
@@ -178,3 +180,107 @@ def test_attention_backward():
             assert numpy.abs(found - one).max() < 2e-3 * numpy.abs(one).max()
         first = first or grads
         assert all(numpy.array_equal(found, one) for found, one in zip(grads, first))
+
+
+# ---- the tile in an operator: heads, several key blocks, launched by a host function ----
+
+
+@cute.kernel
+def backward_of_heads(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    do: Tensor,
+    lse_log2: Tensor,
+    delta: Tensor,
+    dq_parts: Tensor,
+    dk: Tensor,
+    dv: Tensor,
+    scale: Float32,
+    query_blocks: Int32,
+    key_blocks: Int32,
+):
+    """Block (key block, head): heads lie below each other; the parts of dQ of each key block by themselves."""
+    tidx, _, _ = thread_idx()
+    key_block, head, _ = block_idx()
+    load = Load(Float16, tidx, num_threads=128)
+    query, key, value, grad_out = (Tensor(dtype=Float16, rows=64, cols=64) for _ in range(4))
+    load(k, key, block_idx=head * key_blocks + key_block)
+    load(v, value, block_idx=head * key_blocks + key_block)
+    kv = Gemm(Float16, tidx, num_threads=128, warp=Warp(4, 1))
+    grad_key, grad_value = kv.zeros(64, 64), kv.zeros(64, 64)
+    for i in range(query_blocks):
+        query_block = head * query_blocks + i
+        load(q, query, block_idx=query_block)
+        load(do, grad_out, block_idx=query_block)
+        grad_query = attention_backward_tile(
+            query, key, value, grad_out, lse_log2, delta, query_block, scale, grad_key, grad_value
+        )
+        dq_parts.write(grad_query, block_idx=key_block * (dq_parts.rows // 64 // key_blocks) + query_block)
+    grad_key.scale(scale)
+    dk.write(grad_key, block_idx=head * key_blocks + key_block)
+    dv.write(grad_value, block_idx=head * key_blocks + key_block)
+
+
+@cute.kernel(block=256)
+def add_parts(parts, total, count: Int32):
+    i = block_idx()[0] * 256 + thread_idx()[0]
+    size = total.shape[0] * total.shape[1]
+    if i < size:
+        value = Float32(0)
+        for part in range(count):
+            value += parts[part * total.shape[0] + i // total.shape[1], i % total.shape[1]]
+        total[i // total.shape[1], i % total.shape[1]] = value
+
+
+@cute.jit
+def attention_backward_op(q, k, v, do, lse_log2, delta, scale: Float32, heads):
+    """Gradients of attention over heads that lie below each other, rows of 64."""
+    query_blocks, key_blocks = q.rows // heads // 64, k.rows // heads // 64
+    parts = cute.empty((key_blocks * q.rows, 64), Float32)
+    dq, dk, dv = cute.empty((q.rows, 64), Float32), cute.empty((k.rows, 64), Float32), cute.empty((k.rows, 64), Float32)
+    backward_of_heads(q, k, v, do, lse_log2, delta, parts, dk, dv, scale, query_blocks, key_blocks).launch(
+        grid=(key_blocks, heads), block=128
+    )
+    add_parts(parts, dq, key_blocks).launch(grid=cute.ceil_div(q.rows * 64, 256))
+    return dq, dk, dv
+
+
+def forward(q, k, v, do, scale):
+    """lse to base 2 and delta, as the forward pass keeps them."""
+    scores = scale * (q @ k.swapaxes(-1, -2))
+    lse = tk.logsumexp(scores, -1)
+    out = tk.softmax(scores, -1) @ v
+    return (lse * 1.4426950408889634).reshape(-1), (do * out).sum(-1).reshape(-1)
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulator"])
+@pytest.mark.parametrize("shape", [(1, 1, 64, 64), (1, 2, 128, 64), (2, 2, 64, 192), (1, 3, 192, 128)])
+def test_attention_backward_is_that_of_tiki(shape, device):
+    batch, heads, queries, keys = shape
+    scale, place = 0.125, getattr(tk, device)
+    rng = numpy.random.default_rng(5)
+    sizes = [(batch, heads, rows, 64) for rows in (queries, keys, keys, queries)]
+    half = [tk.array(rng.standard_normal(size).astype("f2")) for size in sizes]
+    q, k, v, do = (one.astype(tk.float32) for one in half)
+    attention = lambda q, k, v: tk.fast.scaled_dot_product_attention(q, k, v, scale=scale)  # noqa: E731
+    _, expected = tk.vjp(attention, [q, k, v], [do])
+    rows = [one.reshape(-1, 64) for one in half] + list(forward(q, k, v, do, scale))
+    given = [one.to_device(place) for one in rows]
+    for found, one in zip(attention_backward_op(*given, scale, batch * heads), expected):
+        assert found.device == place
+        one = numpy.array(one).reshape(-1, 64)
+        assert numpy.abs(numpy.array(found) - one).max() < 4e-3 * numpy.abs(one).max()
+
+
+def test_attention_backward_in_any_interleaving():
+    rng = numpy.random.default_rng(6)
+    q, do = rng.standard_normal((2, 128, 64)).astype("f2")
+    k, v = rng.standard_normal((2, 192, 64)).astype("f2")
+    lse, delta = (numpy.array(one) for one in forward(*(tk.array(x.astype("f4")) for x in (q, k, v, do)), 0.125))
+    given = (q, k, v, do, lse, delta, 0.125, 1)
+    plan = cute.compile(attention_backward_op, *given)
+    assert [one.kernel.raw.name for one in plan.launches] == ["backward_of_heads", "add_parts"]
+    for seed in range(20):
+        for report in plan.emulate(*given, seed=seed):
+            assert not report.findings, report.text
