@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tiki/kernel.h"
+#include "tiki/passes.h"
 
 typedef struct kernel_object {
     PyObject_HEAD tk_kernel *kernel;
@@ -152,6 +153,23 @@ static PyObject *kernel_launch(PyObject *self, PyObject *args) {
     return result;
 }
 
+static PyObject *kernel_lower(PyObject *self, PyObject *args) {
+    static const char *const words[] = {"tensor", "view", "thread"};
+    const char *word = "thread";
+    int optimise = 0, fuse = 0;
+    tk_kernel *lowered;
+    if (!PyArg_ParseTuple(args, "|spp", &word, &optimise, &fuse)) return NULL;
+    for (int form = 0; form < 3; form++) {
+        if (strcmp(word, words[form])) continue;
+        int flags = (optimise ? TK_KLOWER_OPTIMISE : 0) | (fuse ? TK_KLOWER_FUSE : 0);
+        tk_status status = tk_kernel_lower(tkpy_kernel_of(self), (tk_kform)form, flags, &lowered);
+        if (status != TK_OK) return tkpy_raise(tkpy_state_of(self), status);
+        return tkpy_kernel_wrap(tkpy_state_of(self), lowered);
+    }
+    return PyErr_Format(PyExc_ValueError,
+                        "form is \"%s\", expected \"tensor\", \"view\" or \"thread\"", word);
+}
+
 static PyObject *kernel_compare(PyObject *self, PyObject *other, int op) {
     if ((op != Py_EQ && op != Py_NE) || Py_TYPE(self) != Py_TYPE(other)) Py_RETURN_NOTIMPLEMENTED;
     bool equal = tk_kernel_equal(tkpy_kernel_of(self), tkpy_kernel_of(other));
@@ -177,6 +195,8 @@ static PyMethodDef kernel_methods[] = {
      "Grid, cluster, block and dynamic shared memory for the bits of arguments."},
     {"emulate", tkpy_kernel_emulate, METH_VARARGS,
      "emulate(arguments, seed=0, resident=0): findings, counts and totals of a run on the CPU."},
+    {"lower", kernel_lower, METH_VARARGS,
+     "lower(form=\"thread\", optimise=False, fuse=False): the kernel in a form, by the passes."},
     {"build", tkpy_kernel_build, METH_VARARGS,
      "build(target, arch=None, binary=False, lines=False, stages=False): the artifact as a dictionary."},
     {NULL, NULL, 0, NULL}};

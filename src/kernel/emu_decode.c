@@ -47,7 +47,7 @@ static void fail(decoder *d, tk_status status) {
 
 static void *take(decoder *d, size_t bytes) {
     void *memory = ok(d) ? tk_arena_alloc(&d->program->arena, bytes) : NULL;
-    if (!memory) fail(d, tk_fail(TK_OUT_OF_MEMORY, "no memory for an emulation"));
+    if (!memory && ok(d)) fail(d, tk_fail(TK_OUT_OF_MEMORY, "no memory for an emulation"));
     return memory;
 }
 

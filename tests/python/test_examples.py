@@ -28,7 +28,7 @@ def test_each_has_a_test():
     with open(__file__) as file:
         text = file.read()
     assert {os.path.basename(path) for path in glob.glob(os.path.join(FOLDER, "*.py"))} <= set(
-        re.findall(r'"(\d\d_\w+\.py)"', text)
+        re.findall(r'"((?:\d\d|kernels)_\w+\.py)"', text)
     )
 
 
@@ -60,6 +60,21 @@ def test_cute_dsl():
 
 def test_tour():
     assert example("04_tour.py").endswith("the tour is over\n")
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulator"])
+def test_kernels(device):
+    out = example("kernels_elementwise.py", "--device", device, "--text")
+    assert "add: equal bits True" in out and "kernel add_kernel(" in out
+    assert [float(error) < 0.004 for error in re.findall(r"gelu of .*error ([\d.]+)", out)] == [True, True]
+    for columns in (1, 300):
+        out = example("kernels_rows.py", "--device", device, "--rows", 3, "--columns", columns)
+        errors = re.findall(r"[\d.]+e[-+]\d+", out)
+        assert len(errors) == 5 and all(float(error) < 1e-4 for error in errors), out
+    out = example("kernels_gemm.py", "--device", device)
+    errors = re.findall(r"largest error (\S+)", out)
+    assert len(errors) == 2 and all(float(error) < 1e-3 for error in errors)
+    assert out.count("0 findings in three interleavings") == 2
 
 
 @pytest.fixture(scope="module")

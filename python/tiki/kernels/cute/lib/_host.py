@@ -68,6 +68,16 @@ class HostTensor:
     def rank(self) -> int:
         return len(self.shape)
 
+    ndim = rank
+
+    @property
+    def size(self) -> int:
+        return int(size_of(self.shape))
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.element_type.bytes)
+
     @property
     def iterator(self) -> HostTensor:
         """What cute.make_tensor takes: where the array begins."""
@@ -257,7 +267,7 @@ def _extents(given: Any, what: str) -> tuple[int, ...]:
     return tuple(operator.index(number) for number in (*numbers, 1, 1)[:3])
 
 
-def empty(shape: Any, dtype: Any) -> HostTensor:
+def empty(shape: Any, dtype: Any) -> Any:
     """A new array inside a host function, not set; kernels write it, and the function may return it."""
     trace = current_host()
     if trace is None:
@@ -270,7 +280,7 @@ def empty(shape: Any, dtype: Any) -> HostTensor:
     return made
 
 
-def empty_like(tensor: HostTensor) -> HostTensor:
+def empty_like(tensor: Any) -> Any:
     """A new array with the shape and element type of another."""
     return empty(tuple(size_of(mode) for mode in tensor.shape), tensor.element_type)
 
@@ -323,7 +333,7 @@ class _Step:
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
-        self.raw = launch.kernel.raw
+        self.raw = launch.kernel.program
         self.site = launch.site
         self.values: list[Any] = []  # one a parameter; what follows replaces some
         self.reads: list[tuple[int, int]] = []  # place and slot

@@ -12,7 +12,7 @@ import struct
 import threading
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from tiki.kernels.cute.lib import _contract as contract
 from tiki.kernels.cute.lib import _host, _memory, _tape
@@ -260,6 +260,12 @@ class Lowered:
         self.signature = signature
         self.specs = specs
         self.block = block
+        self.expanded = Once()
+
+    @property
+    def program(self) -> Any:
+        """The kernel IR that runs: exp, log, tanh, erf, sin and cos are written out."""
+        return self.expanded.get(lambda: self.raw.lower("thread"))
 
     @property
     def text(self) -> str:
@@ -271,7 +277,7 @@ class Lowered:
     ) -> Artifact:
         """What a target makes of the kernel: "ptx" or "cute"; with `binary` a cubin too, which needs its assembler; with
         `stages` also what lies between text and binary."""
-        return Artifact(**self.raw.build(target, arch, binary, lines, stages))
+        return Artifact(**self.program.build(target, arch, binary, lines, stages))
 
     def __repr__(self) -> str:
         return f"<lowered {self.raw.name}>"
@@ -317,7 +323,7 @@ class Lowered:
 
     def run(self, values: list[Any], seed: int, resident: int) -> Any:
         taken = tuple(_memory_of(v) if b.part == "data" else _bits(b, v) for b, v in zip(self.bindings, values))
-        return types.SimpleNamespace(**self.raw.emulate(taken, seed, resident))
+        return types.SimpleNamespace(**self.program.emulate(taken, seed, resident))
 
 
 def _value_of(binding: Binding, argument: Any) -> Any:
@@ -563,6 +569,22 @@ def _as_annotated(raw: _memory.RawTensor, annotation: Any) -> Any:
 def jit(function: Any) -> JitFunction:
     """Captures a function: control flow on device values becomes control flow of the kernel that calls it."""
     return JitFunction(function)
+
+
+@overload
+def kernel(function: Callable[..., Any], /) -> KernelFunction: ...
+
+
+@overload
+def kernel(
+    *,
+    grid: Any = None,
+    block: Any = None,
+    cluster: Any = None,
+    smem: int = 0,
+    cooperative: bool = False,
+    min_blocks: int = 0,
+) -> Callable[[Callable[..., Any]], KernelFunction]: ...
 
 
 def kernel(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from tiki.kernels.cute.lib._memory import RawTensor, flat
 from tiki.kernels.cute.lib._numeric import _BY_NAME, Numeric, NumericMeta, as_dtype
@@ -11,11 +11,16 @@ from tiki.kernels.cute.lib._tape import KernelError, fail
 __all__ = ["Constexpr", "KernelError", "TensorSpec"]
 
 
-class Constexpr:
-    """The annotation of a parameter that is known while the kernel is built."""
+if TYPE_CHECKING:
+    _T = TypeVar("_T")
+    Constexpr = Annotated[_T, "known while the kernel is built"]
+else:
 
-    def __class_getitem__(cls, item: Any) -> Any:
-        return cls
+    class Constexpr:
+        """The annotation of a parameter that is known while the kernel is built: Constexpr, or Constexpr[int]."""
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            return cls
 
 
 class TensorSpec:
