@@ -252,6 +252,20 @@ def clusters(y, stream):
     cluster_kernel(y).launch(grid=4, block=32, cluster=(2, 1, 1), smem=32 * 4, stream=stream)
 
 
+@cute.jit
+def targeted(x, y, target):
+    add_kernel(x, x, y).launch(grid=1, block=64, target=target)
+
+
+def test_targets():
+    x, y = tk.ones((4,)).to_device(tk.emulator), tk.zeros((4,)).to_device(tk.emulator)
+    for target in (None, "ptx", "cute"):  # of GPUs; the emulator runs the kernel itself
+        targeted(x, y, target)
+        assert y.tolist() == [2] * 4
+    with pytest.raises(ValueError, match="metal"):
+        targeted(x, y, "metal")
+
+
 def test_clusters_shared_memory_streams():
     y = tk.zeros((128,), dtype=tk.int32).to_device(tk.emulator)
     clusters(y, tk.new_stream(tk.emulator))

@@ -94,7 +94,9 @@ def _call(name: str, operands: tuple[Any, ...], number: float, fields: _Schedule
         return _core._device["library"](name, operands, number, text)
 
 
-def rms_norm(x: Any, weight: Any = None, eps: float = 1e-5, schedule: _Schedule = None, target: str | None = None) -> Any:
+def rms_norm(
+    x: Any, weight: Any = None, eps: float = 1e-5, schedule: _Schedule = None, target: str | None = None
+) -> Any:
     """x / sqrt(mean(x^2) + eps) * weight over the last axis."""
     return _call("rms_norm", (x, weight), eps, schedule, target)
 

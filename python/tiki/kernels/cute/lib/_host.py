@@ -171,10 +171,18 @@ _operators()
 class Launch:
     """A launch of a plan: `kernel` is the lowered kernel, `values` what its parameters are bound to."""
 
-    __slots__ = ("kernel", "grid", "block", "cluster", "values", "stream", "site")
+    __slots__ = ("kernel", "grid", "block", "cluster", "values", "stream", "target", "site")
 
     def __init__(
-        self, kernel: Any, grid: Any, block: Any, cluster: Any, values: list[Any], stream: Any, site: str
+        self,
+        kernel: Any,
+        grid: Any,
+        block: Any,
+        cluster: Any,
+        values: list[Any],
+        stream: Any,
+        target: str | None,
+        site: str,
     ) -> None:
         self.kernel = kernel
         self.grid = grid
@@ -182,6 +190,7 @@ class Launch:
         self.cluster = cluster
         self.values = values
         self.stream = stream
+        self.target = target
         self.site = site
 
     def __repr__(self) -> str:
@@ -226,11 +235,12 @@ class KernelCall:
         cluster: Any = None,
         smem: int = 0,
         stream: Any = None,
+        target: str | None = None,
         cooperative: bool = False,
         min_blocks_per_mp: int = 0,
     ) -> None:
         """Launches it: up to three extents of grid, block and cluster, `smem` bytes of dynamic shared memory. A grid
-        or block that is not given is the decorator's."""
+        or block that is not given is the decorator's. `target` is who builds the kernel for a GPU, "ptx" or "cute"."""
         trace = current_host()
         if trace is None:
             raise fail(f"kernel {self.function.__name__} is launched outside of a host function")
@@ -251,7 +261,7 @@ class KernelCall:
         )
         file, line = where()
         site = f"{file.rsplit('/', 1)[-1]}:{line}"
-        trace.launches.append(Launch(kernel, extents, kernel.block, clusters, values, stream, site))
+        trace.launches.append(Launch(kernel, extents, kernel.block, clusters, values, stream, target, site))
 
 
 def _extents(given: Any, what: str) -> tuple[int, ...]:
@@ -560,6 +570,7 @@ class Arguments:
 
     def run_arrays(self, plan: Compiled) -> Any:
         import tiki
+        from tiki._kernel_op import _by
 
         name = _core._device["name"]
         names = {name(array) for array in self.arrays} or {str(tiki.default_device())}
@@ -570,10 +581,13 @@ class Arguments:
         arrays += [_Fresh(shape, _dtype_of(dtype)) for dtype, shape in plan.made]
         before = list(arrays)
         for step in plan.steps:
-            if step.launch.stream is None and self.arrays:  # a launch is where its arrays are
+            if (
+                step.launch.stream is None and step.launch.target is None and self.arrays
+            ):  # a launch is where its arrays are
                 step.run(arrays, self.numbers)
                 continue
-            with tiki.stream(step.launch.stream or (tiki.emulator if on_cpu else tiki.default_device())):
+            place = tiki.emulator if on_cpu else tiki.default_device()
+            with tiki.stream(step.launch.stream or place), _by(step.launch.target):
                 step.run(arrays, self.numbers)
         back = [
             array.to_device(tiki.cpu) if on_cpu and array is not old else array for array, old in zip(arrays, before)
