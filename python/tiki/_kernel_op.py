@@ -66,8 +66,8 @@ class kernel_op:
         if self._target is None:
             results = _core._custom(self._forward, self._vjp, self._jvp, self._vmap, args)
         else:
-            rules = (self._targeted(rule) for rule in (self._forward, self._vjp, self._jvp, self._vmap))
-            results = _core._custom(*rules, args)
+            by = self._targeted
+            results = _core._custom(by(self._forward), by(self._vjp), by(self._jvp), by(self._vmap), args)
         return self._visible(results)
 
     def _targeted(self, rule: Callable[..., Any]) -> Callable[..., Any]:
