@@ -8,7 +8,7 @@ find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 
 set(tiki_python_dir ${PROJECT_BINARY_DIR}/python/tiki)
 file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/python
-     python/tiki/*.py python/tiki/py.typed)
+     python/tiki/*.py python/tiki/*.pyi python/tiki/py.typed)
 file(GLOB_RECURSE stale ${tiki_python_dir}/*.py)
 foreach(file ${stale})
   if(IS_SYMLINK ${file} AND NOT EXISTS ${file})

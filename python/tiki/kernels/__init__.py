@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tiki import _core
 
 Kernel = _core.Kernel
 
 
-def parse(text: str, source: str | None = None) -> Any:
+def parse(text: str, source: str | None = None) -> Kernel:
     """A kernel from `.tk` text, verified; `source` names it in messages."""
-    return _core._kernel["parse"](text, source)
+    kernel: Kernel = _core._kernel["parse"](text, source)
+    return kernel
 
 
 def operations() -> list[tuple[str, str]]:

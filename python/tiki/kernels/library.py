@@ -22,13 +22,13 @@ class Plan:
     """A call of a kernel of the library: `launches`, each a kernel and what its parameters are bound to, and the bytes
     of scratch memory between them."""
 
-    def __init__(self, name: str, launches: list[Any], scratch: list[int]) -> None:
+    def __init__(self, name: str, launches: list[tuple[_core.Kernel, Any]], scratch: list[int]) -> None:
         self.name = name
         self.launches = launches
         self.scratch = scratch
 
     @property
-    def kernels(self) -> list[Any]:
+    def kernels(self) -> list[_core.Kernel]:
         """The kernels, in the order of the launches."""
         return [kernel for kernel, _ in self.launches]
 
@@ -81,46 +81,53 @@ def plan(name: str, *arrays: Any, numbers: tuple[float, ...] = (), schedule: _Sc
     return Plan(name, *_core._library["plan"](name, tuple(tensors), numbers, text))
 
 
-def schedule(name: str, *operands: Any) -> dict[str, int]:
+def schedule(name: str, *operands: _core.array | None) -> dict[str, int]:
     """The default schedule of a kernel for operands, as fields."""
     text: str = _core._device["schedule"](name, operands)
     fields = (field.split("=") for field in text.split(",") if field.strip())
     return {key.strip(): int(value) for key, value in fields}
 
 
-def _call(name: str, operands: tuple[Any, ...], number: float, fields: _Schedule, target: str | None) -> Any:
+def _call(
+    name: str, operands: tuple[_core.array | None, ...], number: float, fields: _Schedule, target: str | None
+) -> _core.array:
     text = None if fields is None else ", ".join(f"{key} = {value}" for key, value in fields.items())
     with _by(target):
-        return _core._device["library"](name, operands, number, text)
+        result: _core.array = _core._device["library"](name, operands, number, text)
+        return result
 
 
 def rms_norm(
-    x: Any, weight: Any = None, eps: float = 1e-5, schedule: _Schedule = None, target: str | None = None
-) -> Any:
+    x: _core.array,
+    weight: _core.array | None = None,
+    eps: float = 1e-5,
+    schedule: _Schedule = None,
+    target: str | None = None,
+) -> _core.array:
     """x / sqrt(mean(x^2) + eps) * weight over the last axis."""
     return _call("rms_norm", (x, weight), eps, schedule, target)
 
 
-def softmax(x: Any, schedule: _Schedule = None, target: str | None = None) -> Any:
+def softmax(x: _core.array, schedule: _Schedule = None, target: str | None = None) -> _core.array:
     """exp(x - max) / sum over the last axis."""
     return _call("softmax", (x,), 0.0, schedule, target)
 
 
-def transpose(x: Any, schedule: _Schedule = None, target: str | None = None) -> Any:
+def transpose(x: _core.array, schedule: _Schedule = None, target: str | None = None) -> _core.array:
     """The last two axes exchanged, in memory."""
     return _call("transpose", (x,), 0.0, schedule, target)
 
 
-def column_sum(x: Any, schedule: _Schedule = None, target: str | None = None) -> Any:
+def column_sum(x: _core.array, schedule: _Schedule = None, target: str | None = None) -> _core.array:
     """The sum over all axes but the last, in float32."""
     return _call("column_sum", (x,), 0.0, schedule, target)
 
 
-def matmul(a: Any, b: Any, schedule: _Schedule = None, target: str | None = None) -> Any:
+def matmul(a: _core.array, b: _core.array, schedule: _Schedule = None, target: str | None = None) -> _core.array:
     """a @ b of one half dtype with sums in float32, by mma.sync."""
     return _call("gemm", (a, b), 0.0, schedule, target)
 
 
-def hopper_matmul(a: Any, b: Any, schedule: _Schedule = None, target: str | None = None) -> Any:
+def hopper_matmul(a: _core.array, b: _core.array, schedule: _Schedule = None, target: str | None = None) -> _core.array:
     """The same by TMA and wgmma; rows in memory are multiples of 16 bytes."""
     return _call("hopper_gemm", (a, b), 0.0, schedule, target)
