@@ -163,10 +163,20 @@ static const char *cuda_variant(void) { return "kernels, assembled"; }
         EWISE(equal), EWISE(not_equal), EWISE(less), EWISE(less_equal), EWISE(greater),            \
         EWISE(greater_equal), EWISE(logical_not), EWISE(logical_and), EWISE(logical_or),           \
         EWISE(bitwise_and), EWISE(bitwise_or), EWISE(bitwise_xor), EWISE(where), EWISE(exp),       \
-        EWISE(log), EWISE(log2), EWISE(sin), EWISE(cos), EWISE(tanh), EWISE(erf),                  \
+        EWISE(log), EWISE(log2), EWISE(sin), EWISE(cos), EWISE(tanh), EWISE(erf), EWISE(expm1),    \
+        EWISE(log1p), EWISE(log10), EWISE(tan), EWISE(sinh), EWISE(cosh), EWISE(arcsin),           \
+        EWISE(arccos), EWISE(arctan), EWISE(arcsinh), EWISE(arccosh), EWISE(arctanh),              \
+        EWISE(erfinv), EWISE(sign), EWISE(bitwise_invert), EWISE(floor_divide), EWISE(remainder),  \
+        EWISE(power), EWISE(arctan2), EWISE(logaddexp),                                            \
+                                                                                                   \
         EWISE(sigmoid), [TK_OP_reduce_sum] = tk_body_reduce_on_device,                             \
         [TK_OP_reduce_max] = tk_body_reduce_on_device,                                             \
-        [TK_OP_reduce_min] = tk_body_reduce_on_device, [TK_OP_gather] = tk_body_gather_on_device,  \
+        [TK_OP_reduce_min] = tk_body_reduce_on_device,                                             \
+        [TK_OP_reduce_prod] = tk_body_reduce_on_device,                                            \
+        [TK_OP_reduce_any] = tk_body_reduce_on_device,                                             \
+        [TK_OP_reduce_all] = tk_body_reduce_on_device,                                             \
+        [TK_OP_reduce_argmax] = tk_body_arg_on_device,                                             \
+        [TK_OP_reduce_argmin] = tk_body_arg_on_device, [TK_OP_gather] = tk_body_gather_on_device,  \
         [TK_OP_gather_along] = tk_body_gather_along_on_device,                                     \
         [TK_OP_scatter] = tk_body_scatter_on_device,                                               \
         [TK_OP_scatter_along] = tk_body_scatter_along_on_device,                                   \

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "compile/functions.h"
 #include "compile/kernel_text.h"
 #include "compile/run.h"
 #include "tiki/passes.h"
@@ -80,6 +81,38 @@ static const formula formulas[TK_OP_COUNT] = {
     [TK_OP_sigmoid] = {"%m = neg $0 : $t\n    %e = exp %m : $t\n    %d = add %e, $t(1.0) : $t\n"
                        "    %r = rcp %d : $t",
                        NULL, NULL, NULL},
+    [TK_OP_log10] = {"%l = log2 $0 : $t\n    %r = mul %l, $t(0.30102999566398120) : $t", NULL, NULL,
+                     NULL},
+    [TK_OP_tan] = {"%s = sin $0 : $t\n    %k = cos $0 : $t\n    %r = div %s, %k : $t", NULL, NULL,
+                   NULL},
+    [TK_OP_sign] = {NULL,
+                    "%p = icmp.sgt $0, $t(0) : i1\n    %n = icmp.slt $0, $t(0) : i1\n"
+                    "    %m = select %n, $t(-1), $t(0) : $t\n    %r = select %p, $t(1), %m : $t",
+                    "%p = icmp.ne $0, $t(0) : i1\n    %r = select %p, $t(1), $t(0) : $t",
+                    "%r = or $0, $0 : i1"},
+    [TK_OP_bitwise_invert] = {NULL, "%r = not $0 : $t", "%r = not $0 : $t", "%r = not $0 : i1"},
+    /* Division by zero gives 0; the quotient is rounded down. */
+    [TK_OP_floor_divide] =
+        {NULL,
+         "%zero = icmp.eq $1, $t(0) : i1\n    %by = select %zero, $t(1), $1 : $t\n"
+         "    %q = sdiv $0, %by : $t\n    %rest = srem $0, %by : $t\n"
+         "    %uneven = icmp.ne %rest, $t(0) : i1\n    %mixed = xor %rest, %by : $t\n"
+         "    %apart = icmp.slt %mixed, $t(0) : i1\n    %down = and %uneven, %apart : i1\n"
+         "    %less = sub %q, $t(1) : $t\n    %full = select %down, %less, %q : $t\n"
+         "    %r = select %zero, $t(0), %full : $t",
+         "%zero = icmp.eq $1, $t(0) : i1\n    %by = select %zero, $t(1), $1 : $t\n"
+         "    %q = udiv $0, %by : $t\n    %r = select %zero, $t(0), %q : $t",
+         NULL},
+    [TK_OP_remainder] =
+        {NULL,
+         "%zero = icmp.eq $1, $t(0) : i1\n    %by = select %zero, $t(1), $1 : $t\n"
+         "    %rest = srem $0, %by : $t\n    %uneven = icmp.ne %rest, $t(0) : i1\n"
+         "    %mixed = xor %rest, %by : $t\n    %apart = icmp.slt %mixed, $t(0) : i1\n"
+         "    %up = and %uneven, %apart : i1\n    %more = add %rest, %by : $t\n"
+         "    %full = select %up, %more, %rest : $t\n    %r = select %zero, $t(0), %full : $t",
+         "%zero = icmp.eq $1, $t(0) : i1\n    %by = select %zero, $t(1), $1 : $t\n"
+         "    %rest = urem $0, %by : $t\n    %r = select %zero, $t(0), %rest : $t",
+         NULL},
     /* between dtypes: see put_conversion */
     [TK_OP_astype] = {"", "", "", ""},
 };
@@ -92,6 +125,8 @@ static bool is_narrow(tk_op op) {
     case TK_OP_exp:
     case TK_OP_log:
     case TK_OP_log2:
+    case TK_OP_log10:
+    case TK_OP_tan:
     case TK_OP_sin:
     case TK_OP_cos:
     case TK_OP_tanh:
@@ -113,6 +148,7 @@ static const char *formula_of(tk_op op, tk_dtype dtype) {
     case TK_KIND_UNSIGNED:
         return f->of_unsigned;
     case TK_KIND_FLOAT:
+        if (tk_function_is(op, dtype == TK_FLOAT64)) return "";
         return dtype == TK_FLOAT64 && is_narrow(op) ? NULL : f->of_float;
     default:
         return NULL;
@@ -357,6 +393,8 @@ static void put_kernel(const signature *s, tk_strbuf *out) {
     tk_dtype computed = s->in[s->n_inputs - 1];
     if (s->op == TK_OP_astype)
         put_conversion(s->in[0], s->out, out);
+    else if (tk_dtype_is_float(computed) && tk_function_is(s->op, computed == TK_FLOAT64))
+        tk_function_put(s->op, computed == TK_FLOAT64, out);
     else
         put_formula(formula_of(s->op, computed), tk_text_value(computed), out);
     put_store(s->out, s->n_inputs, out);

@@ -18,6 +18,7 @@ tk_status tk_body_gather_on_device(const tk_body_call *call);
 tk_status tk_body_gather_along_on_device(const tk_body_call *call);
 tk_status tk_body_scatter_on_device(const tk_body_call *call);
 tk_status tk_body_scatter_along_on_device(const tk_body_call *call);
+tk_status tk_body_arg_on_device(const tk_body_call *call);
 tk_status tk_body_random_on_device(const tk_body_call *call);
 
 #endif

@@ -75,12 +75,17 @@ static const char *combine_word(const signature *s) {
     bool is_unsigned = tk_dtype_kind(s->dtype) == TK_KIND_UNSIGNED;
     if (s->op == TK_OP_reduce_max) return is_float ? "max" : is_unsigned ? "umax" : "smax";
     if (s->op == TK_OP_reduce_min) return is_float ? "min" : is_unsigned ? "umin" : "smin";
+    if (s->op == TK_OP_reduce_prod) return "mul";
+    if (s->op == TK_OP_reduce_any) return "or";
+    if (s->op == TK_OP_reduce_all) return "and";
     return "add";
 }
 
 /* What combines with everything without changing it. */
 static const char *neutral(const signature *s) {
     bool wide = tk_dtype_size(s->dtype) == 8, is_max = s->op == TK_OP_reduce_max;
+    if (s->op == TK_OP_reduce_prod || s->op == TK_OP_reduce_all)
+        return tk_dtype_is_float(s->dtype) ? "1.0" : "1";
     if (s->op != TK_OP_reduce_max && s->op != TK_OP_reduce_min)
         return tk_dtype_is_float(s->dtype) ? "0.0" : "0";
     if (tk_dtype_is_float(s->dtype)) return is_max ? "0xff800000" : "0x7f800000";

@@ -49,20 +49,38 @@ tk_node *tkb_fail(tk_builder *b, tk_status code) {
     return tkb_hold(b, node);
 }
 
-/* A fused op on a device that has no kernel for it: the composition that it stands for. */
+#define MOST_PARTS 4
+
+static bool is_composed(tk_op op) {
+    return tk_op_of(op)->lower == TK_LOWER_FUSED || op == TK_OP_reduce_logsumexp;
+}
+
+/* Whether the device of these operands has no kernel for a fused op. */
+static bool is_apart(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inputs,
+                     const void *attrs, uint32_t *stream) {
+    return b->graph->n_places > 1 && is_composed(op) &&
+           tk_place_choose(b->graph, op, n_inputs, inputs, attrs, stream) == TK_UNSUPPORTED;
+}
+
+/* Part `index` of the composition that a fused op stands for. */
+static tk_node *part_of(tk_builder *b, const tk_node *node, uint32_t stream, int index) {
+    tk_node *parts[MOST_PARTS];
+    uint32_t before = b->stream;
+    b->stream = stream;
+    tk_status status = tkb_decompose(b, node, node->inputs, parts);
+    b->stream = before;
+    return status == TK_OK ? parts[index] : tkb_fail(b, status);
+}
+
+/* A fused op on a device that has no kernel for it: its composition; of several outputs the node
+ * itself, which tkb_output takes apart and nobody evaluates. */
 static tk_node *take_apart(tk_builder *b, tk_op op, uint32_t stream, size_t n_inputs,
                            tk_node *const *inputs, const void *attrs) {
-    tk_node *node, *part;
-    uint32_t before = b->stream;
-    tk_status refused = tk_fail_again(TK_UNSUPPORTED, tk_error_message());
+    tk_node *node;
     tk_status status = tk_node_intern(b->graph, op, stream, n_inputs, inputs, attrs, &node);
     if (status != TK_OK) return tkb_fail(b, status);
     tkb_hold(b, node);
-    if (node->n_outputs != 1) return tkb_fail(b, refused);
-    b->stream = stream;
-    status = tkb_decompose(b, node, inputs, &part);
-    b->stream = before;
-    return status == TK_OK ? part : tkb_fail(b, status);
+    return node->n_outputs == 1 ? part_of(b, node, stream, 0) : node;
 }
 
 tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inputs,
@@ -74,7 +92,7 @@ tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inpu
     tk_status status = TK_OK;
     if (b->graph->n_places > 1)
         status = tk_place_choose(b->graph, op, n_inputs, inputs, attrs, &stream);
-    if (status == TK_UNSUPPORTED && tk_op_of(op)->lower == TK_LOWER_FUSED)
+    if (status == TK_UNSUPPORTED && is_composed(op))
         return take_apart(b, op, stream, n_inputs, inputs, attrs);
     if (status == TK_OK)
         status = tk_node_intern(b->graph, op, stream, n_inputs, inputs, attrs, &node);
@@ -82,7 +100,11 @@ tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inpu
 }
 
 tk_node *tkb_output(tk_builder *b, tk_node *tuple, int index) {
+    uint32_t stream = tuple->stream;
     if (tuple->n_outputs == 1) return tuple;
+    if (tuple->n_outputs <= MOST_PARTS && is_apart(b, (tk_op)tuple->op, tuple->n_inputs,
+                                                   tuple->inputs, tk_node_attrs(tuple), &stream))
+        return part_of(b, tuple, stream, index);
     tk_attrs_output attrs = {.index = index};
     return tkb_node1(b, TK_OP_output, tuple, &attrs);
 }

@@ -51,6 +51,18 @@ static tk_node *softmax(tk_builder *b, tk_list axes, tk_node *a) {
     return narrow(b, soft, a);
 }
 
+/* What is subtracted is 0 where the maximum is infinite: exp and log then give that infinity. */
+static tk_node *logsumexp(tk_builder *b, tk_list axes, tk_node *a) {
+    tk_attrs_reduce attrs = {.axes = axes};
+    tk_node *x = widen(b, a);
+    tk_node *top = tkb_stop_gradient(b, tkb_node1(b, TK_OP_reduce_max, x, &attrs));
+    tk_node *far = tkb_equal(b, tkb_abs(b, top), tkb_scalar_like(b, top, INFINITY));
+    tk_node *base = tkb_where(b, far, tkb_scalar_like(b, top, 0), top);
+    tk_node *parts = tkb_exp(b, tkb_subtract(b, x, base));
+    tk_node *sum = tkb_node1(b, TK_OP_reduce_sum, parts, &attrs);
+    return narrow(b, tkb_add(b, tkb_log(b, sum), base), a);
+}
+
 /* ---- norms ---- */
 
 /* 1 / sqrt(mean(x^2) + eps) */
@@ -293,6 +305,9 @@ tk_status tkb_decompose(tk_builder *b, const tk_node *node, tk_node *const *inpu
     switch ((tk_op)node->op) {
     case TK_OP_softmax_axes:
         out_outputs[0] = softmax(b, ((const tk_attrs_reduce *)attrs)->axes, inputs[0]);
+        return TK_OK;
+    case TK_OP_reduce_logsumexp:
+        out_outputs[0] = logsumexp(b, ((const tk_attrs_reduce *)attrs)->axes, inputs[0]);
         return TK_OK;
     case TK_OP_rms_norm_fused:
         out_outputs[0] = norm(b, attrs, inputs, false);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "nn/need.h"
+#include "tiki/devices.h"
 #include "tiki/train.h"
 #include "tiki/transforms.h"
 
@@ -148,6 +149,17 @@ static tk_status check_same_types(const tk_tree *own, const tk_tree *given) {
     return TK_OK;
 }
 
+/* The arrays of `given`, on the devices where those of `own` are. */
+static tk_status take_tree(tk_tree *own, const tk_tree *given) {
+    tk_status status = TK_OK;
+    for (size_t i = 0; status == TK_OK && i < tk_tree_count(own); i++) {
+        tk_array other = tk_tree_get(given, tk_tree_name(own, i));
+        tk_stream_id stream = tk_array_stream(tk_tree_at(own, i));
+        status = tk_tree_set_at(own, i, tk_to_stream(other, stream));
+    }
+    return status;
+}
+
 tk_status tk_trainer_restore(tk_trainer *trainer, const tk_tree *parameters, const tk_tree *state,
                              int64_t step) {
     NN_NEED(trainer);
@@ -158,12 +170,8 @@ tk_status tk_trainer_restore(tk_trainer *trainer, const tk_tree *parameters, con
     tk_status status = check_same_types(trainer->parameters, parameters);
     if (status == TK_OK) status = check_same_types(tk_trainer_state(trainer), state);
     if (status != TK_OK) return status;
-    for (size_t i = 0; status == TK_OK && i < tk_tree_count(trainer->parameters); i++)
-        status = tk_tree_set_at(trainer->parameters, i,
-                                tk_tree_get(parameters, tk_tree_name(trainer->parameters, i)));
-    tk_tree *own = tk_optimizer_state(trainer->optimizer);
-    for (size_t i = 0; status == TK_OK && i < tk_tree_count(own); i++)
-        status = tk_tree_set_at(own, i, tk_tree_get(state, tk_tree_name(own, i)));
+    status = take_tree(trainer->parameters, parameters);
+    if (status == TK_OK) status = take_tree(tk_optimizer_state(trainer->optimizer), state);
     trainer->steps = step;
     return status;
 }

@@ -30,6 +30,29 @@ static void test_help(void **state) {
         assert_says(result.out, options[i]);
 }
 
+/* The emulator trains too, on the same losses. */
+static void test_devices(void **state) {
+    (void)state;
+    outcome here, far;
+    char *folders[] = {strdup(in_folder("on-cpu")), strdup(in_folder("on-emulator"))};
+    const char *const devices[] = {"cpu", "emulator"};
+    outcome *results[] = {&here, &far};
+    for (int i = 0; i < 2; i++) {
+        RUN(results[i], "train", "--data", in_folder("data"), "--out", folders[i], "--layers", "1",
+            "--heads", "1", "--dim", "8", "--context", "8", "--batch", "1", "--steps", "2",
+            "--eval-every", "0", "--device", devices[i]);
+        assert_code(results[i], 0);
+        free(folders[i]);
+    }
+    const char *line = strstr(here.out, "step 2/2 loss ");
+    assert_non_null(line);
+    char loss[20];
+    snprintf(loss, sizeof loss, "%.18s", line);
+    assert_says(far.out, loss);
+    RUN(&far, "train", "--data", in_folder("data"), "--out", in_folder("x"), "--device", "tpu");
+    assert_refused(&far, 2, "expected one of cpu|emulator|gpu");
+}
+
 static void test_wrong_uses(void **state) {
     (void)state;
     outcome result;
@@ -305,13 +328,21 @@ static int prepare(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),        cmocka_unit_test(test_train),
-        cmocka_unit_test(test_wrong_uses),  cmocka_unit_test(test_state),
-        cmocka_unit_test(test_config),      cmocka_unit_test(test_eval),
-        cmocka_unit_test(test_generate),    cmocka_unit_test(test_prompt_from_input),
-        cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_other_tokenizers),
-        cmocka_unit_test(test_config_file), cmocka_unit_test(test_eval_data),
-        cmocka_unit_test(test_info),        cmocka_unit_test(test_config_types),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_train),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_wrong_uses),
+        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_config),
+        cmocka_unit_test(test_eval),
+        cmocka_unit_test(test_generate),
+        cmocka_unit_test(test_prompt_from_input),
+        cmocka_unit_test(test_long_prompt),
+        cmocka_unit_test(test_other_tokenizers),
+        cmocka_unit_test(test_config_file),
+        cmocka_unit_test(test_eval_data),
+        cmocka_unit_test(test_info),
+        cmocka_unit_test(test_config_types),
     };
     return cmocka_run_group_tests(tests, prepare, remove_folder);
 }

@@ -166,7 +166,7 @@ static void test_transcendental(void **state) {
         tk_array half = tk_astype(x, TK_FLOAT16);
         assert_near(unaries[k](there(half)), unaries[k](half), 2e-3f);
     }
-    assert_int_equal(tk_array_status(tk_exp(there(tk_astype(x, TK_FLOAT64)))), TK_UNSUPPORTED);
+    assert_int_equal(tk_array_status(tk_log(there(tk_astype(x, TK_FLOAT64)))), TK_UNSUPPORTED);
 }
 
 static void test_reductions(void **state) {
