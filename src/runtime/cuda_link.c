@@ -1,5 +1,7 @@
 /* The driver's linker, given one text: unlike loading a module it hands out the binary, so what it
- * made goes into the cache as that of any assembler.
+ * made goes into the cache as that of any assembler. But it compiles as for one of several parts,
+ * and so ignores setmaxnreg (its message C7504): then the text is loaded once for its messages, and
+ * is itself what is kept.
  *
  * The primary context is entered for the time of the call; if nobody else of the process uses it,
  * the driver makes it and ends it again, which takes tenths of a second. Rejected: keeping it,
@@ -32,20 +34,40 @@ static int target_of(const char *arch) {
     return strchr(arch, 'a') ? CU_TARGET_ACCELERATED + number : number;
 }
 
+enum { MOST_OPTIONS = 8 };
+
+typedef struct link_options {
+    int names[MOST_OPTIONS];
+    void *values[MOST_OPTIONS];
+    unsigned count;
+} link_options;
+
+static void add_option(link_options *list, int name, const void *value) {
+    list->names[list->count] = name;
+    list->values[list->count++] = (void *)(uintptr_t)value;
+}
+
+static void add_number(link_options *list, int name, uintptr_t value) {
+    add_option(list, name, (const void *)value);
+}
+
+/* Where messages go. */
+static link_options options_of(link_logs *logs, bool lines) {
+    link_options list = {.count = 0};
+    add_option(&list, CU_JIT_INFO_LOG_BUFFER, logs->said);
+    add_number(&list, CU_JIT_INFO_LOG_BUFFER_SIZE, sizeof logs->said);
+    add_option(&list, CU_JIT_ERROR_LOG_BUFFER, logs->refused);
+    add_number(&list, CU_JIT_ERROR_LOG_BUFFER_SIZE, sizeof logs->refused);
+    add_number(&list, CU_JIT_LOG_VERBOSE, 1);
+    add_number(&list, CU_JIT_GENERATE_LINE_INFO, lines);
+    return list;
+}
+
 static CUresult begin_link(const tk_cuda_api *api, const char *arch, bool lines, link_logs *logs,
                            CUlinkState *out) {
-    int options[] = {CU_JIT_INFO_LOG_BUFFER,   CU_JIT_INFO_LOG_BUFFER_SIZE,
-                     CU_JIT_ERROR_LOG_BUFFER,  CU_JIT_ERROR_LOG_BUFFER_SIZE,
-                     CU_JIT_LOG_VERBOSE,       CU_JIT_TARGET,
-                     CU_JIT_GENERATE_LINE_INFO};
-    void *values[] = {logs->said,
-                      (void *)(uintptr_t)sizeof logs->said,
-                      logs->refused,
-                      (void *)(uintptr_t)sizeof logs->refused,
-                      (void *)(uintptr_t)1,
-                      (void *)(uintptr_t)target_of(arch),
-                      (void *)(uintptr_t)lines};
-    return api->link_create(sizeof options / sizeof *options, options, values, out);
+    link_options list = options_of(logs, lines);
+    add_number(&list, CU_JIT_TARGET, (uintptr_t)target_of(arch));
+    return api->link_create(list.count, list.names, list.values, out);
 }
 
 /* The binary belongs to the link, so it is copied before the link ends. */
@@ -82,6 +104,27 @@ static tk_status link_text(const tk_cuda_api *api, const char *text, const char 
     return tk_fail(tk_cuda_result_status(result), "assembling by the NVIDIA driver: %s",
                    tk_cuda_result_name(result, scratch));
 }
+
+/* The text for what it is, with the messages of the driver that loads it. */
+static tk_status keep_text(const tk_cuda_api *api, const char *text, bool lines, link_logs *logs,
+                           tk_cuda_linked *out) {
+    CUmodule module;
+    char scratch[32];
+    tk_free(out->binary);
+    out->binary = NULL;
+    memset(logs, 0, sizeof *logs);
+    link_options list = options_of(logs, lines);
+    CUresult result = api->module_load(&module, text, list.count, list.names, list.values);
+    if (result == CUDA_SUCCESS) {
+        (void)api->module_unload(module);
+        return keep_binary(text, strlen(text), out);
+    }
+    if (refuses(result)) return TK_OK;
+    return tk_fail(tk_cuda_result_status(result), "compiling by the NVIDIA driver: %s",
+                   tk_cuda_result_name(result, scratch));
+}
+
+static bool lacks_registers(const link_logs *logs) { return strstr(logs->said, "(C7504)") != NULL; }
 
 /* A refusal says why in the other log; a result that says nothing is named. */
 static tk_status keep_log(link_logs *logs, tk_cuda_linked *out) {
@@ -126,6 +169,8 @@ tk_status tk_cuda_link(const char *text, const char *arch, bool lines, tk_cuda_l
     tk_status status = enter(api, &device, &before);
     if (status == TK_OK) {
         status = link_text(api, text, arch, lines, logs, out);
+        if (status == TK_OK && lacks_registers(logs))
+            status = keep_text(api, text, lines, logs, out);
         leave(api, device, before);
     }
     if (status == TK_OK) status = keep_log(logs, out);

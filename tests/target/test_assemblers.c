@@ -166,6 +166,28 @@ static void test_driver(void **state) {
     assert_int_equal(fake.standin_live(), 0);
 }
 
+/* setmaxnreg: what the linker would ignore stays text, which the driver compiles as a whole. */
+static void test_driver_registers(void **state) {
+    (void)state;
+    char *text = read_text_file("examples/kernels/vector_add.tk");
+    char *at = strstr(text, "  %thread = thread_index.x");
+    char *more = malloc(strlen(text) + 100);
+    assert_true(at && more);
+    sprintf(more, "%.*sregisters_grow [registers = 40]\n%s", (int)(at - text), text, at);
+    tk_kernel *growing = parse_text(more);
+    tk_build how = {.emit = TK_EMIT_BINARY};
+    tk_artifact *artifact = NULL;
+    size_t bytes;
+    assert_int_equal(setenv("TIKI_ASSEMBLER", "driver", 1), 0);
+    assert_ok(tk_kernel_build_ptx(growing, &how, &artifact));
+    assert_string_equal(tk_artifact_binary(artifact, &bytes), tk_artifact_text(artifact));
+    assert_int_equal(bytes, strlen(tk_artifact_text(artifact)));
+    tk_artifact_release(artifact);
+    tk_kernel_release(growing);
+    free(more);
+    free(text);
+}
+
 /* Whatever the driver fails at is an error with its name, and nothing is left behind. */
 static void test_driver_fails(void **state) {
     (void)state;
@@ -258,6 +280,7 @@ int main(void) {
         cmocka_unit_test_setup(test_real_library, nothing),
         cmocka_unit_test_setup(test_driver, nothing),
         cmocka_unit_test_setup(test_driver_fails, nothing),
+        cmocka_unit_test_setup(test_driver_registers, nothing),
         cmocka_unit_test_setup(test_choice, nothing),
         cmocka_unit_test_setup(test_cache, nothing),
     };

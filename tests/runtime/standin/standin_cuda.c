@@ -749,8 +749,8 @@ CUresult cuLinkAddData_v2(CUlinkState state, int kind, void *data, size_t bytes,
     memcpy(state->binary, "\177ELF", 4);
     memcpy(state->binary + 4, data, bytes);
     state->bytes = bytes + 3;
-    sprintf(state->said, "info : Used 12 registers, used 1 barriers, target %x%s", state->target,
-            state->lines ? ", lines" : "");
+    sprintf(state->said, "info : Used 12 registers, used 1 barriers, target %x%s%s", state->target,
+            state->lines ? ", lines" : "", strstr(data, "setmaxnreg") ? " (C7504) ignored" : "");
     return CUDA_SUCCESS;
 }
 
