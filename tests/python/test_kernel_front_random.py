@@ -52,6 +52,12 @@ class Writer:
             return [f"{pad}{self.choose(*'abcd')} = {self.expression()}"]
         if kind == 3:
             return [f"{pad}{self.choose(*'abcd')} {self.choose('+=', '-=')} {self.expression(1)} % 50"]
+        if kind == 4 and self.random.random() < 0.6:
+            place, value = self.random.randrange(2), self.expression(1)
+            target = self.choose(
+                f"twin[{place}]", f'box["x"][{place}]', f"inner[{place}]", 'box["y"]', f"pair[{place}]"
+            )
+            return [f"{pad}{target} {self.choose('=', '+=')} {value} % 29"]
         if kind == 4:
             return [f"{pad}a, pair[{self.random.randrange(2)}] = c, {self.expression(1)} % 31"]
         inside = pad + "    "
@@ -67,8 +73,10 @@ class Writer:
         return [f"{pad}{name} = abs(c) % 4", f"{pad}while {name} > 0:", *body, f"{inside}{name} -= 1"]
 
     def function(self, name):
-        result = "(a % 1009 * 31 + b % 997 + c % 991 * 7 + d % 983 + pair[0] + 3 * pair[1]) % 30011"
+        result = "(a % 1009 * 31 + b % 997 + c % 991 * 7 + d % 983 + pair[0] + 3 * pair[1] + 5 * twin[0] + 7 * twin[1])"
+        result = f'({result} + 11 * inner[0] + 13 * inner[1] + 17 * box["x"][0] + 19 * box["y"]) % 30011'
         head = [f"def {name}(a, b):", "    c, d, pair = a + 1, 2, [a % 7, 3]"]
+        head += ["    twin, box = pair, {'x': [b % 5, 1], 'y': 4}", "    inner = box['x']"]
         return "\n".join([*head, *self.block("    ", 0), f"    return {result}"])
 
 

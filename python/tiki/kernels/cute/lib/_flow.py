@@ -206,6 +206,7 @@ class Scope:
 
     word = "if"
     watch: Watch
+    shared: set[str]
 
     def __init__(self, names: tuple[str, ...], outer: tuple[str, ...]) -> None:
         self.names = names
@@ -296,6 +297,7 @@ class If(Scope):
         self.flow.yields = [[], []]
         self.others = Copies()
         self.merged: dict[tuple[int, int], Any] = {}
+        self.parted: dict[tuple[int, int], tuple[int, int]] = {}
         after = tuple(self.others.of(value) for value in values)
         held = self.others.of(self.before)
         for name, a, b in zip(self.names, self.held_then, held):  # what the names held, whatever they hold now
@@ -335,18 +337,18 @@ class If(Scope):
         if key not in self.merged:
             mine, other = self.copies.original(a), self.others.original(b)
             if mine is not other:
-                self.alone(mine)
-                self.alone(other)
+                for side, one in enumerate((mine, other)):
+                    self.alone(one, self.parted.setdefault((side, id(one)), key) != key)
             self.merged[key] = target = mine if mine is other else made
             parts = zip(a, b, made) if type(made) is list else zip(a.values(), b.values(), made.values())
             items = [self.own(*part) for part in parts]
             put(target, items if type(made) is list else list(zip(list(made), items)))
         return self.merged[key]
 
-    def alone(self, value: Any) -> None:
+    def alone(self, value: Any, twice: bool) -> None:
         """Another object takes the place of a container: nothing else may hold it, or the two would part."""
         names = [name for name, before in zip(self.names, self.before) if before is value]
-        if id(value) in self.saved.held and (len(names) != 1 or id(value) in reached_but_by(self.names)):
+        if twice or len(names) > 1 or id(value) in reached_but_by(self.names):
             raise fail(
                 f"{' and '.join(names) or 'a list or dictionary'} is bound to another {type(value).__name__} on one path "
                 f"of the if on line {self.line}, which the device decides, and something else holds it too: that cannot "
@@ -511,6 +513,7 @@ class For(Scope):
         region = self.region
         self.watch.check(self.word, self.line)
         after = dict(zip(self.names, values))
+        part(self, after)
         ends = {
             name: yielded(self, name, value, self.before[name])
             for name, value in after.items()
@@ -531,13 +534,38 @@ def _is_count(first: Any) -> bool:
 
 def start_loop(scope: Any) -> None:
     """What the body must leave alone: all that it can reach, but the containers that are carried."""
-    own = [value for name, value in scope.before.items() if name in scope.changed and is_container(value)]
-    scope.watch = Watch(set(Saved(own).held))
+    own = {name: value for name, value in scope.before.items() if name in scope.changed and is_container(value)}
+    trees = {name: set(Saved([value]).held) for name, value in own.items()}
+    scope.shared = set()
+    for name, value in own.items():
+        for other, tree in trees.items():
+            if other == name or other in scope.shared or name in scope.shared:
+                continue
+            if id(value) in tree:
+                scope.shared.add(name)  # the other one carries it
+            elif tree & trees[name] and id(own[other]) not in trees[name]:
+                raise fail(f"{name} and {other} hold one list or dictionary, which the {scope.word} cannot carry twice")
+    scope.watch = Watch(set().union(*trees.values()))
+
+
+def part(scope: Any, after: dict[str, Any]) -> None:
+    """Lists and dictionaries that names are bound to anew are nobody else's, or they would part behind the loop."""
+    seen = set(scope.watch.seen)
+    for name, value in after.items():
+        if name in scope.carried and name not in scope.changed:
+            held = set(Saved([value]).held) - set(scope.fresh[name].held if name in scope.fresh else ())
+            if held & seen:
+                raise fail(
+                    f"{name} is bound to a list or dictionary that something else holds too, in the {scope.word} on "
+                    f"line {scope.line}, which cannot be captured",
+                    scope.line,
+                )
+            seen |= held
 
 
 def carry(scope: Any, name: str, value: Any) -> Any:
     """A name goes into a loop: what it holds inside. Its device values become arguments of the region."""
-    if isinstance(value, Unset) or (name in scope.changed and type(value) not in (list, dict)):
+    if isinstance(value, Unset) or (name in scope.changed and not is_container(value)) or name in scope.shared:
         return value
     given, value = value, promoted(value)
     structure, irs = irs_of(value)
@@ -686,6 +714,7 @@ class While(Scope):
         self.watch.check(self.word, self.line)
         again = truth(condition).ir
         after = dict(zip(self.names, values))
+        part(self, after)
         ends = {name: yielded(self, name, value, self.before[name]) for name, value in after.items()}
         current().leave(self.region)
         self.flow.yields = [[again]]
