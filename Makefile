@@ -27,13 +27,13 @@ ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) --no-tests=
 pytest_env = TIKI_BIN=$(CURDIR)/$(BUILD)/bin/tiki TIKI_BUILD=$(CURDIR)/$(BUILD) PYTHONPATH=$(CURDIR)/$(BUILD)/python PYTHONDONTWRITEBYTECODE=1
 
 .PHONY: all help demo python test test-c test-python wheel test-wheel check-fast test-passes test-gpu nvptxcompiler sanitize sanitize-memory sanitize-threads \
-        bench lint format fuzz test-oracles test-cute coverage docs install clean distclean
+        bench lint format fuzz test-oracles test-cute environments coverage docs install clean distclean
 
 all: $(BUILD)/.configured ## the library and build/bin/tiki, optimised
 	@$(call build,$(BUILD)) --target core
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: all ## train a small language model for two minutes and let it write
 	@tools/demo.sh $(BUILD)
@@ -118,9 +118,9 @@ format: deps-lint ## format all C files in place
 
 fuzz: ## run each fuzzer for T seconds (60); ONLY=layout runs that one
 ifneq ($(fuzzers),)
-	@$(MAKE) deps-sanitize $(BUILD)/fuzz/.configured
-	@$(call build,$(BUILD)/fuzz) $(if $(ONLY),--target fuzz_$(ONLY))
-	@tools/fuzz.sh $(BUILD)/fuzz $(T) $(JOBS) $(ONLY)
+	@$(MAKE) deps-sanitize $(BUILD)/asan-ubsan/.configured
+	@$(call build,$(BUILD)/asan-ubsan) --target $(if $(ONLY),fuzz_$(ONLY),fuzzers)
+	@tools/fuzz.sh $(BUILD)/asan-ubsan $(T) $(JOBS) $(ONLY)
 else
 	@echo "fuzz: skipped, there are no fuzzers yet"
 endif
@@ -140,6 +140,12 @@ test-cute: deps-test $(BUILD)/.configured ## build all kernels with NVIDIA's CuT
 	@tools/venv.sh $(BUILD)/cute-venv tests/target/cute/requirements.txt
 	@[ -d $(BUILD)/kernels ] || $(call ctest,$(BUILD)) --tests-regex '^(kernel|library|compile|target)\.'
 	@TIKI_CUTE_PYTHON=$(CURDIR)/$(BUILD)/cute-venv/bin/python $(call ctest,$(BUILD)) --tests-regex '^(target\.cute|target\.both)'
+
+environments: deps-python ## install the Python environments of all targets, which else do it when they run
+	@tools/venv.sh $(VENV) tests/python/requirements.txt
+	@tools/venv.sh $(BUILD)/cute-venv tests/target/cute/requirements.txt
+	@tools/venv.sh $(BUILD)/docs-venv docs/requirements.txt
+	@tools/venv.sh $(ORACLES) tests/oracles/requirements.txt
 
 coverage: deps-coverage $(BUILD)/coverage/.configured ## lines of src that the tests reach
 	@$(call build,$(BUILD)/coverage)
@@ -172,7 +178,7 @@ $(BUILD)/.configured: CMakePresets.json $(BUILD)/.werror-$(WERROR) | deps-build
 $(BUILD)/.werror-$(WERROR):
 	@mkdir -p $(BUILD) && rm -f $(BUILD)/.werror-* && touch $@
 
-$(BUILD)/asan-ubsan/.configured $(BUILD)/tsan/.configured $(BUILD)/fuzz/.configured: $(BUILD)/%/.configured: CMakePresets.json | deps-sanitize
+$(BUILD)/asan-ubsan/.configured $(BUILD)/tsan/.configured: $(BUILD)/%/.configured: CMakePresets.json | deps-sanitize
 	@$(call configure,$*)
 	@touch $@
 

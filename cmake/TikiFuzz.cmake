@@ -1,14 +1,17 @@
-# Fuzzers: tests/fuzz/fuzz_<name>.c with libFuzzer, on a library built for it. Only clang has it.
+# Fuzzers: tests/fuzz/fuzz_<name>.c with libFuzzer, on the sanitized library that the tests link too, so
+# that one build serves both. Only clang has libFuzzer.
 if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "TIKI_FUZZ needs clang, the compiler is ${CMAKE_C_COMPILER_ID}")
 endif()
+add_custom_target(fuzzers)
 file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
-file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.c)
 foreach(source ${fuzz_sources})
   get_filename_component(name ${source} NAME_WE)
-  add_executable(${name} ${source})
+  add_executable(${name} EXCLUDE_FROM_ALL ${source})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzzers)
   target_include_directories(${name} PRIVATE tests)
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
   target_link_libraries(${name} PRIVATE tiki_internal ${tiki_dependencies})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${name})
 endforeach()

@@ -98,6 +98,14 @@ if(TEST target.both_targets)
   set_tests_properties(target.both_targets PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE)
 endif()
 
+# The longest begin first, so that none runs alone at the end.
+foreach(test layout.laws_slow layout.laws_more_slow kernel.passes_random library.gemm cpu_ops.ewise
+             cli.resume_train nn.trainer)
+  if(TEST ${test})
+    set_tests_properties(${test} PROPERTIES COST 100)
+  endif()
+endforeach()
+
 # Random calls of every op: here they must not crash; tests/python compares their values.
 if(NOT TIKI_SANITIZE MATCHES "thread")
   add_executable(op_calls tests/edge/op_calls.c tests/edge/op_draw.c tests/edge/op_fit.c

@@ -47,6 +47,7 @@ needs_sanitize() {
     need clang has clang
     need libclang-rt-14-dev runtime_of_clang
     need llvm has llvm-symbolizer
+    need lld has ld.lld
 }
 needs_lint() {
     needs_test
