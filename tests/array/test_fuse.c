@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "support/arrays.h"
+#include "support/sanitizer.h"
 
+#define PROGRAMS (SUPPORT_TSAN ? 30 : 150)
 #define STEPS 40
 #define LEAVES 6
 #define NODES (STEPS + LEAVES)
@@ -192,7 +194,7 @@ static void check_program(tk_context *ctx, uint64_t seed) {
 static void programs_give_the_same_bits(void **state) {
     (void)state;
     tk_context *ctx = make_context();
-    for (uint64_t seed = 0; seed < 150; seed++) check_program(ctx, seed);
+    for (uint64_t seed = 0; seed < PROGRAMS; seed++) check_program(ctx, seed);
     tk_context_release(ctx);
 }
 
@@ -200,7 +202,7 @@ static void programs_give_the_same_bits_on_three_threads(void **state) {
     (void)state;
     tk_context *ctx = make_context();
     assert_ok(tk_threads_set(3));
-    for (uint64_t seed = 1000; seed < 1100; seed++) check_program(ctx, seed);
+    for (uint64_t seed = 1000; seed < 1000 + PROGRAMS; seed++) check_program(ctx, seed);
     assert_ok(tk_threads_set(0));
     tk_context_release(ctx);
 }
