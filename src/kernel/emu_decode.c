@@ -189,16 +189,20 @@ static bool is_aligned(const tk_kop *op) {
     return (tk_kop_row_of(op->code)->effects & (TK_KE_WARP | TK_KE_WARPGROUP | TK_KE_BLOCK)) != 0;
 }
 
-static void decode_plain(decoder *d, const tk_kop *op) {
+static tk_status refuse(const tk_kernel *kernel, const tk_kop *op) {
     const char *name = tk_kop_row_of(op->code)->name;
+    const tk_kvalue *first = op->n_operands ? op->operands[0] : NULL;
+    if (op->code == TK_KOP_raw)
+        return tk_fail(TK_UNSUPPORTED, "the emulator has no body for a raw instruction: \"%.80s\"",
+                       tk_kop_text(kernel, op, TK_KA_text));
+    return tk_fail(TK_UNSUPPORTED, "the emulator has no %s of %s", name,
+                   tk_ktype_words(kernel, first ? first->type : (tk_ktype){0}).text);
+}
+
+static void decode_plain(decoder *d, const tk_kop *op) {
     tk_emu_pick pick = tk_emu_pick_of(op);
     if (!pick.body && !pick.wait) {
-        tk_status status = tk_fail(TK_UNSUPPORTED, "the emulator has no %s of %s", name,
-                                   tk_ktype_words(d->kernel, op->n_operands && op->operands[0]
-                                                                 ? op->operands[0]->type
-                                                                 : (tk_ktype){0})
-                                       .text);
-        fail(d, tk_kop_fail_at(d->kernel, op, status));
+        fail(d, tk_kop_fail_at(d->kernel, op, refuse(d->kernel, op)));
         return;
     }
     tk_emu_insn insn = {

@@ -225,6 +225,13 @@ static void test_refusals(void **state) {
     assert_non_null(strstr(tk_error_message(), "test.tk:5: the emulator has no exp"));
     tk_kernel_release(kernel);
     free(text);
+    text = around("%w = raw [text = \"mov.u32 $0, %laneid\"] : i32", 32);
+    kernel = parse_text(text);
+    assert_int_equal(tk_kernel_emulate(kernel, &how, &emulation), TK_UNSUPPORTED);
+    assert_non_null(strstr(tk_error_message(),
+                           "test.tk:5: the emulator has no body for a raw instruction: \"mov.u32"));
+    tk_kernel_release(kernel);
+    free(text);
 }
 
 int main(void) {

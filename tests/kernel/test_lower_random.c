@@ -78,22 +78,37 @@ typedef struct matrix {
     int rows, columns, pitch;
     bool by_columns; /* columns lie together */
     bool dynamic;    /* the pitch is a parameter */
-    char layout[80];
+    bool cut;        /* one of four tiles of a larger matrix, at these tiles */
+    int down, right;
+    char layout[80], whole[80];
 } matrix;
 
 static int place(const matrix *a, int row, int column) {
+    row += a->down * a->rows, column += a->right * a->columns;
     return a->by_columns ? column * a->pitch + row : row * a->pitch + column;
 }
 
 static void draw_global(maker *m, int rows, int columns, matrix *out) {
     *out = (matrix){.rows = rows, .columns = columns, .by_columns = below(m, 2)};
-    out->pitch = (out->by_columns ? rows : columns) + 8 * below(m, 3);
+    out->pitch = ((out->by_columns ? rows : columns) + 7) / 8 * 8 + 8 * below(m, 3);
     out->dynamic = below(m, 2);
     char pitch[24];
     snprintf(pitch, sizeof pitch, "%d", out->pitch);
     const char *far = out->dynamic ? "?{div=8}" : pitch;
     snprintf(out->layout, sizeof out->layout, "(%d,%d):(%s,%s)", rows, columns,
              out->by_columns ? "1" : far, out->by_columns ? far : "1");
+}
+
+/* A tile of a matrix that is twice as long and wide. */
+static void draw_tile(maker *m, int rows, int columns, matrix *out) {
+    draw_global(m, 2 * rows, 2 * columns, out);
+    snprintf(out->whole, sizeof out->whole, "%s", out->layout);
+    const char *strides = strchr(out->layout, ':');
+    char tile[80];
+    snprintf(tile, sizeof tile, "(%d,%d)%s", rows, columns, strides);
+    snprintf(out->layout, sizeof out->layout, "%s", tile);
+    out->rows = rows, out->columns = columns, out->cut = true;
+    out->down = below(m, 2), out->right = below(m, 2);
 }
 
 static void draw_shared(maker *m, int rows, int columns, matrix *out) {
@@ -110,6 +125,19 @@ static void draw_shared(maker *m, int rows, int columns, matrix *out) {
 
 static void put_view(maker *m, const char *name, const char *of, const matrix *a, bool shared,
                      const char *element, const char *pitch) {
+    if (a->cut) {
+        matrix whole = *a;
+        char all[24];
+        whole.cut = false;
+        snprintf(whole.layout, sizeof whole.layout, "%s", a->whole);
+        snprintf(all, sizeof all, "%s_all", name);
+        put_view(m, all, of, &whole, shared, element, pitch);
+        put(m,
+            "%%%s = tile %%%s [coord = \"(%d,%d)\", tiler = \"[%d:1;%d:1]\"] : view<%s, global, "
+            "\"%s\">\n",
+            name, all, a->down, a->right, a->rows, a->columns, element, a->layout);
+        return;
+    }
     put(m, "%%%s = view%s %%%s%s%s : view<%s, %s, \"%s\">\n", name, shared ? "_of" : "", of,
         a->dynamic ? ", %" : "", a->dynamic ? pitch : "", element, shared ? "shared" : "global",
         a->layout);
@@ -145,12 +173,12 @@ static void put_group_copy(maker *m, int threads, const char *from, const char *
 }
 
 static void check_copies(maker *m) {
-    static const int lengths[] = {8, 16, 24, 32, 40, 64};
-    int threads = 32 * (1 + below(m, 4)), rows = lengths[below(m, 6)],
-        columns = lengths[below(m, 6)];
+    static const int lengths[] = {8, 12, 16, 20, 32, 40, 64};
+    int threads = 32 * (1 + below(m, 4)), rows = lengths[below(m, 7)],
+        columns = lengths[below(m, 7)];
     matrix from, to, one, two;
-    draw_global(m, rows, columns, &from);
-    draw_global(m, rows, columns, &to);
+    (below(m, 2) ? draw_tile : draw_global)(m, rows, columns, &from);
+    (below(m, 2) ? draw_tile : draw_global)(m, rows, columns, &to);
     draw_shared(m, rows, columns, &one);
     draw_shared(m, rows, columns, &two);
     /* cp.async needs pieces of 4 bytes: both sides in one order */
@@ -322,14 +350,74 @@ static void check_sums(maker *m) {
         if (z[i] != sums[i]) wrong(m, "sum", i);
 }
 
+/* ---- views that are carried ---- */
+
+/* Two views that a condition and a branch choose between go round a loop of drawn length, changing
+ * places or moving on by a row; each thread adds what it sees. */
+static void check_carried(maker *m) {
+    enum { THREADS = 32, ROWS = 40 };
+    int n = below(m, 12), pitch[2] = {32 + below(m, 8), 32 + below(m, 8)}, limit = below(m, 12);
+    bool moves = below(m, 2), changes = below(m, 2), turned = below(m, 2);
+    put(m,
+        "tiki kernel 1\nkernel drawn(%%x: ptr<f32, global> read align 4, %%y: ptr<f32, global> "
+        "read "
+        "align 4, %%z: ptr<f32, global> write align 4, %%n: i32, %%p: i32, %%q: i32)\nform view\n"
+        "grid (1, 1, 1) block (32, 1, 1)\n{\n%%t = thread_index.x : i32\n%%c = icmp.slt %%n, "
+        "i32(%d) "
+        ": i1\n"
+        "%%a = view %%x, %%p : view<f32, global, \"(40,32):(?,1)\">\n"
+        "%%b = view %%y, %%q : view<f32, global, \"(40,32):(?,1)\">\n"
+        "%%u = select %%c, %%a, %%b : view<f32, global, \"(40,32):(?,1)\">\n"
+        "%%v = if %%c {\nyield %%b\n} else {\nyield %%a\n}\n",
+        limit);
+    put(m,
+        "%%s, %%g, %%h = for %%i = i32(0) to %%n step i32(1) carry (%%r = f32(0.0), %%e = %%u, %%f "
+        "= "
+        "%%v) {\n%%at = locate %%e, i32(0), %%t [coord = \"(?,?)\"] : ptr<f32, global>\n%%w = load "
+        "%%at : f32\n%%k = add %%r, %%w : f32\n");
+    const char *next = "%e";
+    if (moves) {
+        put(m, "%%d = tile %%e, i32(1), i32(0) [coord = \"(?,?)\", tiler = \"[1:1;32:1]\"] : "
+               "view<f32, global, \"(1,32):(0,1)\">\n"
+               "%%dp = locate %%d, i32(0), %%t [coord = \"(?,?)\"] : ptr<f32, global>\n"
+               "%%dw = load %%dp : f32\n%%kk = add %%k, %%dw : f32\n");
+    }
+    put(m, "yield %s, %s, %s\n}\n", moves ? "%kk" : "%k", changes ? "%f" : next,
+        changes ? next : "%f");
+    put(m,
+        "%%last = locate %%%s, i32(2), %%t [coord = \"(?,?)\"] : ptr<f32, global>\n%%l = load "
+        "%%last "
+        ": f32\n%%o = add %%s, %%l : f32\n%%out = offset %%z, %%t : ptr<f32, global>\nstore %%out, "
+        "%%o\n}\n",
+        turned ? "h" : "g");
+    static float from[2][ROWS * 40];
+    for (int i = 0; i < ROWS * 40; i++) from[0][i] = (float)(i % 97), from[1][i] = (float)(i % 89);
+    tk_kbuffer buffers[6] = {
+        {from[0], sizeof from[0], 0}, {from[1], sizeof from[1], 0}, {z, sizeof z, 0}};
+    tk_kargument arguments[] = {
+        {0}, {0}, {0}, {(uint64_t)n}, {(uint64_t)pitch[0]}, {(uint64_t)pitch[1]}};
+    run(m, below(m, 2) ? TK_KLOWER_OPTIMISE : 0, 6, buffers, arguments);
+    for (int t = 0; t < THREADS; t++) {
+        int u = n < limit ? 0 : 1;
+        float sum = 0;
+        for (int i = 0; i < n; i++) {
+            sum += from[u][t];
+            if (moves) sum += from[u][pitch[u] + t];
+            if (changes) u = !u;
+        }
+        if (turned) u = !u;
+        if (z[t] != sum + from[u][2 * pitch[u] + t]) wrong(m, "thread", t);
+    }
+}
+
 static void test_random(void **state) {
     (void)state;
     static void (*const checks[])(maker *) = {check_copies, check_product, check_sums,
-                                              check_group_product};
+                                              check_group_product, check_carried};
     for (uint64_t seed = first_seed; seed < first_seed + programs; seed++) {
         static maker m;
         m = (maker){.seed = seed, .state = seed * 0x2545f4914f6cdd1du + 1};
-        checks[seed % 4](&m);
+        checks[seed % 5](&m);
     }
     print_message("%llu programs\n", (unsigned long long)programs);
 }
