@@ -144,6 +144,24 @@ def test_constants_choose_the_kernel():
     assert len(kernels) == 2 and cute.compile(reverse_tiles, x, y) is cute.compile(reverse_tiles, x, y, 64)
 
 
+@cute.jit
+def of_trees(parts, more):
+    """Adds what is in lists, tuples and dictionaries."""
+    for i in range(len(parts) - 1):
+        add_kernel(parts[i], parts[i + 1], parts[i + 1]).launch(grid=1, block=64)
+    add_kernel(parts[-1], more["x"], more["x"]).launch(grid=1, block=64)
+    return {"sum": more["x"], "count": len(parts)}
+
+
+def test_trees_of_arrays():
+    rows = numpy.ones((4, 3), "f4")
+    assert of_trees([rows[0]], {"x": rows[1]})["sum"].tolist() == [2, 2, 2]
+    made = of_trees([rows[0], rows[1], rows[2]], {"x": rows[3]})
+    assert made["count"] == 3 and made["sum"].tolist() == [5, 5, 5]
+    x = [tk.ones((3,)) for _ in range(3)]
+    assert of_trees(tuple(x[:2]), {"x": x[2]})["sum"] is x[2] and x[2].tolist() == [3, 3, 3]
+
+
 # ---- plans ----
 
 
@@ -151,8 +169,8 @@ def test_open_numbers_share_a_plan():
     x = numpy.arange(10, dtype="f4")
     plans = {id(cute.compile(scaled, x, factor)) for factor in (1.0, 2.0, 3.0)}
     assert len(plans) == 1
-    for factor in (0.5, 4.0):
-        assert numpy.array_equal(scaled(x, factor), x * numpy.float32(factor))
+    for factor in (0.5, numpy.float32(4.0), numpy.float64(0.25), Float32(2.0)):
+        assert numpy.array_equal(scaled(x, factor), x * numpy.float32(2.0 if isinstance(factor, Float32) else factor))
 
 
 @cute.jit
@@ -199,6 +217,33 @@ def test_extents_are_checked():
     plan = cute.compile(add, x, x, x)
     with pytest.raises(KernelError, match="was compiled for other arguments"):
         plan(y, y, y)
+
+
+FACTORS = (2.0, 3.0)
+
+
+@cute.jit
+def of_globals(x):
+    return x * FACTORS[0] + FACTORS[1]
+
+
+@cute.kernel
+def globals_kernel(x):
+    x[thread_idx()[0]] = of_globals(x[thread_idx()[0]])
+
+
+@cute.jit
+def with_globals(x):
+    globals_kernel(x).launch(grid=1, block=x.shape[0])
+
+
+def test_values_from_outside_are_part_of_the_kind():
+    global FACTORS
+    x = numpy.ones(8, "f4")
+    with_globals(x)
+    FACTORS = (10.0, 1.0)
+    with_globals(x)
+    assert x.tolist() == [51] * 8
 
 
 def test_sixteen_threads_make_one_plan():

@@ -93,7 +93,7 @@ def drawn(function):
     decorated = given(
         data=st.data(), dtype=st.sampled_from(list(DTYPES)), seed=st.integers(0, 99), number=st.integers(0, 2**32 - 1)
     )(function)
-    return settings(max_examples=200)(decorated)
+    return settings(max_examples=150)(decorated)
 
 
 def shape_of(draw, most_cols, least_cols=0):

@@ -437,8 +437,10 @@ class Arguments:
             if specs.is_array(value) or isinstance(value, TensorSpec):
                 return self.array(value)
         if type(value) in (tuple, list):
+            self.parts.append((type(value), len(value)))
             return ("tree", type(value), [self.take(name, item, None) for item in value])
         if type(value) is dict:
+            self.parts.append((dict, tuple(value)))
             return ("dict", list(value), [self.take(name, item, None) for item in value.values()])
         self.parts.append(hashable(value))
         return ("constant", value)
@@ -449,6 +451,7 @@ class Arguments:
             if not value.is_constant:
                 raise fail(f"argument {name} of {self.function.__name__} is a value of the device")
             value = value.ir.value
+        value = specs.number_of(value)
         if not numeric.is_number(value):
             raise fail(
                 f"argument {name} of {self.function.__name__} is a {type(value).__name__}, expected a number for "

@@ -21,7 +21,16 @@ from tiki.kernels.cute.lib._capture import capture
 from tiki.kernels.cute.lib._contract import Dim, Parameter
 from tiki.kernels.cute.lib._host import HostNumber, HostTensor, plain
 from tiki.kernels.cute.lib._numeric import BFloat16, Int32, Numeric, NumericMeta
-from tiki.kernels.cute.lib._specs import Constexpr, TensorSpec, element_strides, hashable, is_array, row_major, spec_of
+from tiki.kernels.cute.lib._specs import (
+    Constexpr,
+    TensorSpec,
+    element_strides,
+    hashable,
+    is_array,
+    number_of,
+    row_major,
+    spec_of,
+)
 from tiki.kernels.cute.lib._tape import KernelError, Trace, active, fail, tracing
 
 AT_LAUNCH = "at launch"  # a grid that the launch gives
@@ -231,7 +240,7 @@ class JitFunction:
             if value not in seen:
                 found.append((name, id(value)))
                 value.read_outside(found, seen)
-        elif closure or isinstance(value, (bool, int, float, str)):
+        elif closure or isinstance(value, (bool, int, float, str, tuple)):
             found.append((name, hashable(value)))
 
     def __repr__(self) -> str:
@@ -545,6 +554,8 @@ def _kind(name: str, value: Any, annotation: Any) -> tuple[str, Any, Any]:
     """What an argument is, the part of it that decides the specialisation, and what the builder needs."""
     if isinstance(value, HostTensor):
         return "tensor", value.spec.key(), value.spec
+    if isinstance(annotation, NumericMeta):
+        value = number_of(value)
     if isinstance(value, TensorSpec):
         return "tensor", value.key(), value
     if is_array(value) and annotation is not Constexpr:

@@ -88,6 +88,11 @@ def is_array(value: Any) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, (Numeric, RawTensor))
 
 
+def number_of(value: Any) -> Any:
+    """A number of NumPy as one of Python; other values as they are."""
+    return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
+
+
 def spec_of(array: Any) -> TensorSpec:
     """What is known of an array: everything."""
     return TensorSpec(array.dtype, tuple(array.shape), element_strides(array))
