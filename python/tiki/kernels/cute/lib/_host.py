@@ -419,12 +419,11 @@ class Arguments:
         self.tensors: list[TensorSpec] = []
         self.numbers: dict[int, Any] = {}
         self.dtypes: dict[int, Any] = {}
-        signature, annotations = function.signature()
-        self.bound = signature.bind(*args, **kwargs)
-        self.bound.apply_defaults()
+        annotations = function.signature()[1]
         self.parts: list[Any] = []
         self.inside = {
-            name: self.take(name, value, annotations.get(name)) for name, value in self.bound.arguments.items()
+            name: self.take(name, value, annotations.get(name))
+            for name, value in function.arguments(args, kwargs).items()
         }
 
     def take(self, name: str, value: Any, annotation: Any) -> Any:

@@ -176,6 +176,15 @@ class Once:
         return self.value
 
 
+def _plain_names(function: Any) -> tuple[str, ...]:
+    """The names of parameters that are all given by place, else none."""
+    code = function.__code__
+    variadic = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    if code.co_flags & variadic or code.co_kwonlyargcount:
+        return ()
+    return tuple(code.co_varnames[: code.co_argcount])
+
+
 class JitFunction:
     """A function of kernels, captured: calling it inside a kernel builds its body there."""
 
@@ -190,6 +199,7 @@ class JitFunction:
         self.__wrapped__ = function
         self.captured = Once()
         self.prepared = Once()
+        self.named = Once()
         self.plans = _host.Plans()
 
     def body(self) -> Any:
@@ -197,6 +207,15 @@ class JitFunction:
 
     def signature(self) -> tuple[inspect.Signature, dict[str, Any]]:
         return self.prepared.get(lambda: (inspect.signature(self.function), _annotations(self.function)))
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by name, defaults included."""
+        names = self.named.get(lambda: _plain_names(self.function))
+        if not kwargs and len(args) == len(names):
+            return dict(zip(names, args))
+        bound = self.signature()[0].bind(*args, **kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
