@@ -275,6 +275,13 @@ static PyObject *custom(PyObject *module, PyObject *arguments) {
     return run(kept, &call, args, Py_None);
 }
 
+/* _transforming(): whether this thread is in a function that a transform called */
+static PyObject *transforming(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return PyBool_FromLong(tk_transforms_active());
+}
+
 PyMethodDef tkpy_kept_functions[] = {{"_checkpoint", checkpoint, METH_VARARGS, NULL},
                                      {"_custom", custom, METH_VARARGS, NULL},
+                                     {"_transforming", transforming, METH_NOARGS, NULL},
                                      {NULL, NULL, 0, NULL}};

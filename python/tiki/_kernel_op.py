@@ -63,12 +63,24 @@ class kernel_op:
         if self._function is None:  # used as @kernel_op(hidden=1)
             self._take(args[0])
             return self
+        if not _core._transforming():  # nobody can ask for a rule
+            return self._plain(args)
         if self._target is None:
             results = _core._custom(self._forward, self._vjp, self._jvp, self._vmap, args)
         else:
             by = self._targeted
             results = _core._custom(by(self._forward), by(self._vjp), by(self._jvp), by(self._vmap), args)
         return self._visible(results)
+
+    def _plain(self, args: tuple[Any, ...]) -> Any:
+        if self._target is None:
+            results = self._function(*args)
+        else:
+            with _by(self._target):
+                results = self._function(*args)
+        if self._hidden == 0 and not isinstance(results, (tuple, list)):
+            return results
+        return self._visible(self._checked(results))
 
     def _targeted(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         def by_target(*args: Any) -> Any:
@@ -82,11 +94,14 @@ class kernel_op:
         return shown[0] if len(shown) == 1 else tuple(shown)
 
     def _forward(self, *args: Any) -> tuple[Any, ...]:
-        results = self._function(*args)
+        return self._checked(self._function(*args))
+
+    def _checked(self, results: Any) -> tuple[Any, ...]:
         results = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         if len(results) <= self._hidden:
             raise ValueError(f"{self._name} gave {len(results)} results, {self._hidden} of them hidden")
-        self._types = [(r.shape, r.dtype) for r in results[len(results) - self._hidden :]]
+        if self._hidden:
+            self._types = [(r.shape, r.dtype) for r in results[len(results) - self._hidden :]]
         return results
 
     @property

@@ -7,7 +7,7 @@
 #include "array/executor.h"
 #include "graph/place.h"
 #include "runtime/buffer.h"
-#include "tiki/array.h"
+#include "tiki/transforms.h"
 
 /* Tells the records of a thread whether it has ended. */
 typedef struct tk_thread_life {
@@ -79,5 +79,10 @@ void tk_handle_release(tk_node *node);
 
 /* The next implicit random key of this thread, held by the builder. */
 tk_node *tk_context_next_key(tk_context *context, tk_builder *b);
+
+/* Calls a function whose graph is looked at (differentiated, batched, recorded): while it runs,
+ * tk_transforms_active is true on this thread. */
+tk_status tk_call_looking(tk_function function, void *self, const tk_array *args, size_t n_args,
+                          tk_arrays *results);
 
 #endif

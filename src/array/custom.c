@@ -57,8 +57,8 @@ static tk_status call_back(custom_call *call, const char *what, tk_function func
                            call_list *list, size_t expected) {
     tk_graph_unlock(&call->context->graph);
     tk_scope scope = tk_scope_open(call->context);
-    tk_status status =
-        function(call->user.self, list->given.items, list->given.count, &list->results);
+    tk_status status = tk_call_looking(function, call->user.self, list->given.items,
+                                       list->given.count, &list->results);
     tk_scope_close(scope);
     for (size_t i = 0; status == TK_OK && i < list->results.count; i++)
         if (list->results.items[i].node) status = tk_array_status(list->results.items[i]);

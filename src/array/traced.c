@@ -150,7 +150,7 @@ tk_status tk_traced_create(tk_context *context, tk_function function, void *self
     tk_status status = add_placeholders(traced, args, n_args, &given);
     if (status == TK_OK) {
         tk_scope scope = tk_scope_open(context);
-        status = function(self, given.items, n_args, &results);
+        status = tk_call_looking(function, self, given.items, n_args, &results);
         tk_scope_close(scope);
     }
     if (status == TK_OK) status = check_results(context, &results);

@@ -86,11 +86,24 @@ static tk_status add_argument(tracing *t, tk_node *value, bool traced) {
     return give(&t->args, node);
 }
 
+/* Calls of functions that transforms look at, on this thread. */
+static _Thread_local int looking;
+
+bool tk_transforms_active(void) { return looking > 0; }
+
+tk_status tk_call_looking(tk_function function, void *self, const tk_array *args, size_t n_args,
+                          tk_arrays *results) {
+    looking++;
+    tk_status status = function(self, args, n_args, results);
+    looking--;
+    return status;
+}
+
 /* Calls back without the lock. */
 static tk_status call_function(tracing *t, tk_function function, void *self) {
     tk_graph_unlock(&t->context->graph);
     tk_scope scope = tk_scope_open(t->context);
-    tk_status status = function(self, t->args.items, t->args.count, &t->results);
+    tk_status status = tk_call_looking(function, self, t->args.items, t->args.count, &t->results);
     tk_scope_close(scope);
     for (size_t i = 0; status == TK_OK && i < t->results.count; i++)
         status = tk_array_status(t->results.items[i]);

@@ -131,6 +131,37 @@ static void test_generated(void **state) {
              whole(TK_SHAPE(70, 33), TK_FLOAT32));
 }
 
+/* Ops that move, draw and choose; functions that go through f64. */
+static tk_array rows_of(tk_array a, tk_array at) { return tk_take(a, at, 0); }
+static tk_array along(tk_array a, tk_array at) { return tk_take_along_axis(a, at, 0); }
+static tk_array added(tk_array a, tk_array at) {
+    tk_array updates = tk_reshape(tk_take(a, at, 0), TK_SHAPE(40, 1, 129));
+    return tk_scatter_nd(a, updates, &at, 1, TK_AXES(0), TK_ADD);
+}
+static tk_array bits_of(tk_array key) { return tk_random_bits(key, TK_SHAPE(77), 4); }
+static tk_array best(tk_array a) { return tk_argmax(a, TK_AXES(1), TK_DROPDIMS); }
+static tk_array several(tk_array a) { return tk_logsumexp(a, TK_AXES(1), TK_DROPDIMS); }
+static tk_array attend(tk_array a) {
+    tk_array q = tk_reshape(a, TK_SHAPE(1, 4, 8, 16));
+    return tk_scaled_dot_product_attention(q, q, q, 0.25, TK_NO_ARRAY, true);
+}
+
+static void test_device_ops(void **state) {
+    (void)state;
+    static const one_op ones[] = {tk_expm1, tk_log1p, tk_erfinv, tk_arctan,
+                                  tk_sinh,  tk_sign,  best,      several};
+    tk_array x = normal(TK_SHAPE(67, 129), TK_FLOAT32);
+    tk_array at = tk_random_randint(ctx, 0, 67, TK_SHAPE(40), TK_INT32, TK_NO_ARRAY);
+    tk_array lines = tk_random_randint(ctx, 0, 67, TK_SHAPE(9, 129), TK_INT32, TK_NO_ARRAY);
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) same_one("a device's op", ones[i], x);
+    same_two("take", rows_of, x, at);
+    same_two("take_along_axis", along, x, lines);
+    same_two("scatter_nd", added, x, at);
+    same_two("scatter_nd of halves", added, tk_astype(x, TK_BFLOAT16), at);
+    same_one("random_bits", bits_of, tk_random_key(ctx, 3));
+    same_one("attention", attend, normal(TK_SHAPE(4, 128), TK_FLOAT32));
+}
+
 static void test_rows(void **state) {
     (void)state;
     static const tk_dtype dtypes[] = {TK_FLOAT32, TK_FLOAT16, TK_BFLOAT16};
@@ -327,6 +358,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
         TEST(test_moves_and_elementwise),
         TEST(test_generated),
+        TEST(test_device_ops),
         TEST(test_rows),
         TEST(test_schedules),
         TEST(test_products),
@@ -338,6 +370,7 @@ int main(void) {
     const struct CMUnitTest small_tests[] = {
         TEST(test_moves_and_elementwise),
         TEST(test_generated),
+        TEST(test_device_ops),
         TEST(test_rows),
         TEST(test_schedules),
         TEST(test_products),
