@@ -199,10 +199,7 @@ void tk_rows_start_loop(tk_rows *r, tk_library_kernel *k, const tk_library_call 
 
 tk_val tk_rows_loop(tk_rows *r, size_t n_carried, tk_val *carried) {
     tk_b *b = r->b;
-    if (r->cluster > 1) tk_k_cluster_wait(b);
-    r->met = true;
     tk_val blocks = tk_k_wide(b, tk_k_axis(b, TK_KOP_grid_size, "x"));
-    if (r->cluster > 1) blocks = tk_k_ushr(b, blocks, log2_of(b, r->cluster));
     tk_val step = tk_k_mul(b, blocks, tk_k_i64(b, r->of_block)), first = first_row(r);
     tk_val at = tk_kernel_for(b, first, r->rows, step, 1, n_carried, carried, carried);
     tk_rows_go_to(r, at);
@@ -312,13 +309,6 @@ tk_val tk_rows_warp(const tk_rows *r, tk_kopcode how, tk_val value) {
 
 bool tk_rows_are_warps(const tk_rows *r) { return r->all_threads <= 32; }
 
-void tk_rows_declare(tk_rows *r, size_t count) {
-    char layout[32];
-    int64_t of_block = words_of(r) * r->of_block;
-    snprintf(layout, sizeof layout, "%lld:1", (long long)(r->in_loop ? 2 * of_block : of_block));
-    for (size_t i = 0; i < count; i++) r->words[i] = tk_k_shared(r->b, TK_K_F32, layout);
-}
-
 /* The first lane writes for its block, or lane i for block i of the cluster. */
 static void give_words(tk_rows *r, size_t count, const tk_val *words, const tk_val *values) {
     tk_b *b = r->b;
@@ -343,15 +333,11 @@ static void give_words(tk_rows *r, size_t count, const tk_val *words, const tk_v
 
 int tk_rows_meet(tk_rows *r, size_t count, const tk_val *values, tk_val out[][TK_ROWS_MOST_PARTS]) {
     tk_b *b = r->b;
+    char layout[32];
     tk_val words[4];
-    int64_t all = words_of(r), wide = all < 32 ? all : 32, of_block = all * r->of_block;
-    if (!r->in_loop) tk_rows_declare(r, count);
-    for (size_t i = 0; i < count; i++) {
-        words[i] = r->words[i];
-        if (!r->in_loop) continue;
-        tk_val half = tk_k_mul(b, r->turn, tk_k_i32(b, of_block));
-        words[i] = tk_k_offset(b, words[i], half);
-    }
+    int64_t all = words_of(r), wide = all < 32 ? all : 32;
+    snprintf(layout, sizeof layout, "%lld:1", (long long)(all * r->of_block));
+    for (size_t i = 0; i < count; i++) words[i] = tk_k_shared(b, TK_K_F32, layout);
     give_words(r, count, words, values);
     if (r->cluster > 1) {
         tk_k_cluster_arrive(b);

@@ -42,7 +42,6 @@ typedef struct tk_rows {
     tk_val thread, lane, row, active, vectors, columns; /* lane: the thread's number in its row */
     tk_val rows, group, all_vectors;                    /* group: the thread's row in the block */
     tk_val words[4];                                    /* of reductions */
-    tk_val turn; /* in loops that meet once a row, 0 and 1 by turns: whose half of the words */
 } tk_rows;
 
 /* Checks the schedule against the shape, opens the kernel, binds `rows` and `columns`, sets grid
@@ -104,8 +103,6 @@ void tk_rows_reduce(tk_rows *r, tk_kopcode how, size_t count, tk_val *values);
 tk_val tk_rows_warp(const tk_rows *r, tk_kopcode how, tk_val value);
 bool tk_rows_are_warps(const tk_rows *r);
 int tk_rows_meet(tk_rows *r, size_t count, const tk_val *values, tk_val out[][TK_ROWS_MOST_PARTS]);
-/* In a loop that meets once a row: before it; `turn` must be set in it. */
-void tk_rows_declare(tk_rows *r, size_t count);
 tk_val tk_rows_join(const tk_rows *r, tk_kopcode how, int parts, const tk_val *values);
 
 /* Whether the thread is the first of a row that exists. */

@@ -1,28 +1,28 @@
 /* Softmax over rows: y = exp(x - max) / sum of exp(x - max).  Backward: dx = y (dy - sum(y dy)).
  *
- * Tile: as rows.h says. Held, a thread keeps its vectors of x: maximum, exponentials, sum, result,
- * all from registers. Else one reading gives maximum and sum together: whenever the thread's
- * maximum m grows, its sum l is scaled by exp(m_old - m_new) (Milakov and Gimelshein, 2018); a
- * second one writes. A maximum of minus infinity counts as 0, so that a thread that has seen
- * nothing else yet does not make a NaN; a row of nothing else ends as 0 / 0, which is NaN, as it
- * should be.
+ * Tile: as rows.h says. Held, a thread keeps its vectors of x; each warp subtracts its own maximum
+ * and adds up its exponentials, then the warps of the row (of all blocks of the cluster) meet once
+ * and exchange maximum and sum, and the scale of the result puts them right. Else one reading gives
+ * maximum and sum together: whenever the thread's maximum m grows, its sum l is scaled by
+ * exp(m_old - m_new) (Milakov and Gimelshein, 2018); a second one writes. A maximum of minus
+ * infinity counts as 0, so that a thread that has seen nothing else yet does not make a NaN; a row
+ * of nothing else ends as 0 / 0, which is NaN, as it should be.
  *
- * Shared memory: a float for each warp and reduction when a row has more than one warp; each
- * barrier orders the floats of one reduction. Bytes: x and y once (x twice when not held). FLOPs:
- * about 16 an element, of exp. Roofline: bandwidth. Shares of the copy (H200, bf16, 2^27
- * elements), forward and backward: rows of 256 0.76 and 1.03, 1024 0.98 and 1.03, 4096 0.97 and
- * 1.04, 32768 0.62 and 0.81, 131072 (not held) 0.57 and 0.60. */
+ * Shared memory: two floats for each warp of the row; the barrier (of the cluster) orders them.
+ * Bytes: x and y once (x twice when not held). FLOPs: about 12 an element, of exp. Roofline:
+ * bandwidth. Shares of the copy (H200, bf16, 2^27 elements), forward and backward: rows of 256 1.00
+ * and 1.03, 1024 0.98 and 1.03, 4096 0.97 and 1.03, 32768 0.90 and 1.00, 131072 0.83 and 0.96.
+ *
+ * Rejected, measured on long rows: exponentials computed twice from the packed vectors, for more
+ * blocks at once (0.88 and 0.79: instructions count); blocks that stay and read the next row ahead
+ * (0.89 and 0.69). */
 #include "library/rows.h"
-
-#include <string.h>
 
 typedef struct soft {
     tk_rows r;
     tk_val x, y; /* rows */
     tk_val base, scale;
     int brief; /* degree of brief exponentials, for x and y that are halves; else 0 */
-    bool again, ahead;
-    tk_val x_base, y_base, x_pitch, y_pitch;
     tk_val raw[TK_ROWS_MOST_HELD], held[TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
 } soft;
 
@@ -133,11 +133,7 @@ static tk_val join_warps(soft *s, tk_val *most, tk_val *sum) {
  * exponentials that are held, NULL: 1. */
 static tk_val reduce_held(soft *s, tk_val *most, tk_val *sum) {
     tk_val vector = NULL;
-    if (s->ahead)
-        for (int64_t k = 0; k < s->r.held; k++)
-            vector = k ? tk_k_max(s->r.b, vector, s->raw[k]) : s->raw[k];
-    else
-        tk_rows_each(&s->r, 1, &vector, load_held, s);
+    tk_rows_each(&s->r, 1, &vector, load_held, s);
     *most = tk_rows_warp(&s->r, TK_KOP_max, largest_of(s, vector));
     s->base = base_of(s->r.b, *most);
     exp_held(s, sum);
@@ -182,7 +178,7 @@ static void put_scale(soft *s) {
     else
         reduce_online(s, &most, &sum);
     s->scale = tk_k_rcp(b, sum_of(s, sum, most));
-    if (own && !s->again) s->scale = tk_k_mul(b, s->scale, own);
+    if (own) s->scale = tk_k_mul(b, s->scale, own);
 }
 
 static void write(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
@@ -191,46 +187,12 @@ static void write(void *arg, const tk_rows *r, int number, tk_val at, tk_val con
     tk_val loose[TK_LIBRARY_MOST_LANES], y[TK_LIBRARY_MOST_LANES],
         *e = number < 0 ? loose : s->held[number];
     (void)carried;
-    if (number < 0) tk_rows_load(r, s->x, at, condition, e);
-    if (number >= 0 && s->again) tk_rows_widen_again(r, s->raw[number], e);
-    if (number < 0 || s->again)
+    if (number < 0) {
+        tk_rows_load(r, s->x, at, condition, e);
         for (int i = 0; i < r->lanes; i++) e[i] = exp_of(s, e[i], s->base);
+    }
     for (int i = 0; i < r->lanes; i++) y[i] = tk_k_mul(r->b, e[i], s->scale);
     tk_rows_store(r, s->y, at, condition, y);
-}
-
-/* ---- rows in a loop ---- */
-
-static void load_ahead(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
-                       tk_val *vectors) {
-    (void)r;
-    vectors[number] = load_or_least(arg, at, condition);
-}
-
-/* The vectors of the row that the thread stands at. */
-static void load_row(soft *s, tk_val *vectors) {
-    s->x = tk_rows_pointer(&s->r, s->x_base, s->x_pitch);
-    tk_rows_each(&s->r, 0, vectors, load_ahead, s);
-}
-
-/* While a row is worked on the next one is on its way. Carried: whose turn it is, the vectors. */
-static void put_loop(soft *s) {
-    tk_b *b = s->r.b;
-    tk_val carried[1 + TK_ROWS_MOST_HELD] = {tk_k_i32(b, 0)};
-    if (!tk_rows_are_warps(&s->r)) tk_rows_declare(&s->r, 2);
-    load_row(s, carried + 1);
-    tk_val next = tk_rows_loop(&s->r, (size_t)s->r.held + 1, carried);
-    tk_val row = s->r.row, active = s->r.active, inside = s->r.vectors;
-    memcpy(s->raw, carried + 1, (size_t)s->r.held * sizeof *carried);
-    s->r.turn = carried[0];
-    tk_rows_go_to(&s->r, next);
-    load_row(s, carried + 1);
-    s->r.row = row, s->r.active = active, s->r.vectors = inside;
-    s->y = tk_rows_pointer(&s->r, s->y_base, s->y_pitch);
-    put_scale(s);
-    tk_rows_each(&s->r, 0, NULL, write, s);
-    carried[0] = tk_k_xor(b, carried[0], tk_k_i32(b, 1));
-    tk_kernel_end(b, (size_t)s->r.held + 1, carried, carried);
 }
 
 static int degree_of(tk_kscalar x, tk_kscalar y) {
@@ -251,30 +213,26 @@ tk_status tk_library_make_softmax(const tk_library_call *call, tk_library_plan *
     int lanes = tk_rows_lanes(call, x.columns, 2, operands);
     TK_TRY(tk_rows_check(call, x.rows, x.columns, lanes));
     TK_TRY(tk_library_open(plan, call->name, &k));
-    s.x_base = tk_library_bind_rows(&k, "x", 0, call->tensors, TK_KACCESS_READ, lanes);
-    s.y_base = tk_library_bind_rows(&k, "y", 1, call->tensors, TK_KACCESS_WRITE, lanes);
-    s.x_pitch = tk_library_bind_int(&k, "x_pitch", TK_K_I64, x.pitch);
-    s.y_pitch = tk_library_bind_int(&k, "y_pitch", TK_K_I64, y.pitch);
+    tk_val of_x = tk_library_bind_rows(&k, "x", 0, call->tensors, TK_KACCESS_READ, lanes);
+    tk_val of_y = tk_library_bind_rows(&k, "y", 1, call->tensors, TK_KACCESS_WRITE, lanes);
+    tk_val x_pitch = tk_library_bind_int(&k, "x_pitch", TK_K_I64, x.pitch);
+    tk_val y_pitch = tk_library_bind_int(&k, "y_pitch", TK_K_I64, y.pitch);
     s.brief = degree_of(call->tensors[0].element, call->tensors[1].element);
-    s.again = call->schedule->again != 0;
-    s.ahead = call->schedule->ahead && call->schedule->held;
-    if (s.ahead) {
-        tk_rows_start_loop(&s.r, &k, call, x.rows, x.columns, lanes, call->schedule->chunks, 0);
-        tk_rows_wait(&s.r, 0, NULL);
-        put_loop(&s);
-        return tk_library_close(&k);
-    }
     tk_rows_start(&s.r, &k, call, x.rows, x.columns, lanes);
-    s.x = tk_rows_pointer(&s.r, s.x_base, s.x_pitch);
-    s.y = tk_rows_pointer(&s.r, s.y_base, s.y_pitch);
+    s.x = tk_rows_pointer(&s.r, of_x, x_pitch);
+    s.y = tk_rows_pointer(&s.r, of_y, y_pitch);
     tk_rows_wait(&s.r, 1, &s.x);
     put_scale(&s);
     tk_rows_each(&s.r, 0, NULL, write, &s);
     return tk_library_close(&k);
 }
 
+/* Rows of two to four thousand vectors: two blocks with more of a row each are faster than four. */
 void tk_library_choose_softmax(const tk_library_tensor *tensors, tk_library_schedule *out) {
     tk_rows_choose(tensors, 2, 1, out);
+    if (out->cluster != 4 || out->held > 4 || out->held == 0) return;
+    out->cluster = 2;
+    out->held *= 2;
 }
 
 /* ---- backward ---- */

@@ -167,10 +167,7 @@ static void run_softmax(tk_context *context, const drawn *d, uint64_t i, uint64_
     lib_tensor *tensors[] = {&x, &y};
     lib_draw(&x, seed);
     set_specials(&x, i);
-    char schedule[300];
-    snprintf(schedule, sizeof schedule, "%s, again = %d, ahead = %d, chunks = %d", d->shared,
-             (int)(i / 2 % 2), (int)(i / 4 % 2), (int)(1 + i % 3));
-    lib_run(TK_LIBRARY_SOFTMAX, 2, tensors, 0, NULL, i % 3 ? schedule : NULL, seed);
+    lib_run(TK_LIBRARY_SOFTMAX, 2, tensors, 0, NULL, schedule_of(d, i), seed);
     tk_scope scope = tk_scope_open(context);
     assert_near(&y, tk_softmax(wide(context, &x), TK_AXES(-1)), 0.01);
     tk_scope_close(scope);
