@@ -16,7 +16,7 @@
 #include "tiki/passes.h"
 #include "tiki/target.h"
 
-enum { MOST = 32, THREADS = 2 };
+enum { MOST = 24, THREADS = 2 };
 
 static char folder[1024];
 static struct dirent **files;
