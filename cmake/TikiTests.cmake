@@ -47,6 +47,11 @@ target_include_directories(standin_cuda PRIVATE include src tests)
 target_link_libraries(standin_cuda PRIVATE tiki_flags Threads::Threads)
 list(APPEND test_environment "TIKI_STANDIN_CUDA=$<TARGET_FILE:standin_cuda>")
 
+# The stand-in for NVIDIA's CuTe compiler as a library.
+add_library(standin_cute SHARED tests/target/cute/standin_compiler.c)
+target_link_libraries(standin_cute PRIVATE tiki_flags)
+list(APPEND test_environment "TIKI_STANDIN_CUTE=$<TARGET_FILE:standin_cute>")
+
 # The stand-in for NVIDIA's assembler as a library.
 add_library(standin_nvptx SHARED tests/target/standin_nvptx.c)
 target_link_libraries(standin_nvptx PRIVATE tiki_flags)
@@ -57,7 +62,7 @@ add_library(tiki_test_support INTERFACE)
 target_include_directories(tiki_test_support INTERFACE tests)
 target_link_libraries(tiki_test_support INTERFACE tiki_internal PkgConfig::cmocka
                       ${tiki_dependencies})
-add_dependencies(tiki_test_support standin_cuda standin_nvptx)
+add_dependencies(tiki_test_support standin_cute standin_cuda standin_nvptx)
 # Every kernel that a test runs or builds comes past tests/support/keep_kernels.c.
 target_link_options(tiki_test_support INTERFACE -Wl,-u,__wrap_tk_kernel_emulate
                     -Wl,--wrap=tk_kernel_emulate
