@@ -86,7 +86,8 @@ test-passes: deps-test $(BUILD)/.configured ## ten thousand random kernels throu
 test-gpu: deps-test $(BUILD)/.configured ## what needs a card: tests, sanitizers, benches; skipped without one
 	@$(call build,$(BUILD)) --target gpu
 	@rm -rf $(BUILD)/gpu/results
-	@if [ -n "$$TIKI_CUTE_PYTHON" ]; then $(BUILD)/gpu/test_gpu_cute --write $(BUILD)/gpu/cute; fi
+	@if [ -n "$$TIKI_CUTE_PYTHON" ]; then \
+	    for test in $(BUILD)/gpu/test_gpu_cute*; do $$test --write $(BUILD)/gpu/cute || exit 1; done; fi
 	@bench/gpu.sh $(BUILD)/gpu
 
 nvptxcompiler: deps-python $(BUILD)/.configured ## the assembler as a shared object, for machines without ptxas; ARCHIVE=path of NVIDIA's, else from its Python package

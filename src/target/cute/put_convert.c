@@ -220,6 +220,7 @@ static void narrow(tk_cute *x, const tk_kop *op) {
 
 static void convert_floats(tk_cute *x, const tk_kop *op) {
     tk_kscalar from = from_of(op), to = to_of(op);
+    int growth = width_of(to) - width_of(from);
     if (from == to && saturates(op) && from != TK_K_E4M3)
         fail_conversion(x, op, ", saturating");
     else if (from == to)
@@ -232,14 +233,12 @@ static void convert_floats(tk_cute *x, const tk_kop *op) {
         to_bytes(x, op);
     else if (to == TK_K_TF32)
         to_tf32(x, op);
-    else if (width_of(to) <= width_of(from) && to != TK_K_F32)
+    else if (growth < 0 || (growth == 0 && is_half(to)))
         narrow(x, op);
     else if (saturates(op))
         fail_conversion(x, op, ", saturating");
-    else if (width_of(to) == width_of(from))
-        tk_cute_put_alias(x, op); /* tf32 as f32 */
-    else if (width_of(to) < width_of(from))
-        narrow(x, op);
+    else if (growth == 0)
+        tk_cute_put_alias(x, op); /* tf32 is f32 */
     else
         put_cast(x, op, "arith.extf");
 }
