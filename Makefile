@@ -141,6 +141,9 @@ test-cute: deps-test $(BUILD)/.configured ## build all kernels with NVIDIA's CuT
 	@tools/venv.sh $(BUILD)/cute-venv tests/target/cute/requirements.txt
 	@[ -d $(BUILD)/kernels ] || $(call ctest,$(BUILD)) --tests-regex '^(kernel|library|compile|target)\.'
 	@TIKI_CUTE_PYTHON=$(CURDIR)/$(BUILD)/cute-venv/bin/python $(call ctest,$(BUILD)) --tests-regex '^(target\.cute|target\.both)'
+	@$(MAKE) python
+	@tools/venv.sh $(VENV) tests/python/requirements.txt
+	@TIKI_CUTE_PYTHON=$(CURDIR)/$(BUILD)/cute-venv/bin/python $(pytest_env) $(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/python/test_cute.py
 
 environments: deps-python ## install the Python environments of all targets, which else do it when they run
 	@tools/venv.sh $(VENV) tests/python/requirements.txt

@@ -142,7 +142,7 @@ def measure(case):
     launch = [1e6 * statistics.median(pair[i] for pair in launches) for i in (0, 1)]
     device = [1e6 * statistics.median(pair[i] for pair in times) for i in (0, 1)]
     return {
-        "kernel": case.name,
+        "kernel": case.function.__name__,
         "load_ms": [1e3 * loads[0], 1e3 * loads[1]],
         "launch_us": launch,
         "launch_each_us": 1e6 * statistics.median(each),
@@ -172,12 +172,12 @@ def run(cases, path):
     check(driver.cuCtxSetCurrent(check(driver.cuDevicePrimaryCtxRetain(0))))
     info = tk.device_info(tk.gpu)
     rows = [{"bench": "cute_card", "device": info.get("device_name", "?")}]
-    for what in (lambda case: {"kernel": case.name, "same_bits_as_ptx": compare(small(case))}, measure):
+    for what in (lambda case: {"kernel": case.function.__name__, "same_bits_as_ptx": compare(small(case))}, measure):
         for case in cases:
             try:
                 rows.append(what(case))
             except Exception as error:  # the others are measured all the same
-                rows.append({"kernel": case.name, "error": f"{type(error).__name__}: {error}"[:600]})
+                rows.append({"kernel": case.function.__name__, "error": f"{type(error).__name__}: {error}"[:600]})
             print(json.dumps(rows[-1]), flush=True)
     with open(path, "w") as file:
         for row in rows:
