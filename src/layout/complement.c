@@ -211,29 +211,41 @@ static void split_sides(const tk_moving *leaf, const int64_t *y, int count, tk_c
     out->second = kept;
 }
 
-/* Steps that lead back to where they started: of leaf `top` at least one forward, of the leaves
- * before it any number in both directions. */
-static tk_status search_collision(const tk_moving *leaf, int count, tk_collision *out) {
+/* Steps that lead back to where they started, by choosing them stride by stride: of leaf `top` at
+ * least one forward, of the leaves before it any number in both directions. */
+static tk_proof search_steps(const tk_moving *leaf, int count, int64_t *y) {
     tk_steps steps;
-    int64_t y[TK_LAYOUT_MAX_LEAVES];
     for (int i = 0; i < count; i++) {
         steps.stride[i] = leaf[i].leaf.stride.value;
         steps.high[i] = leaf[i].leaf.shape.value - 1;
         steps.low[i] = -steps.high[i];
+        y[i] = 0;
     }
     for (int top = 0; top < count; top++) {
         steps.count = top + 1;
         steps.low[top] = 1;
         tk_proof found = tk_find_steps(&steps, 0, y);
+        if (found != TK_REFUTED) return found;
         steps.low[top] = -steps.high[top];
-        if (found == TK_PROVEN) split_sides(leaf, y, top + 1, out);
-        if (found == TK_PROVEN) return TK_OK;
-        if (found == TK_OPEN)
-            return tk_fail(TK_UNSUPPORTED,
-                           "undecided: %d leaves overlap, and no two coordinates of one offset "
-                           "were found in some millions of tries",
-                           top + 1);
+        y[top] = 0;
     }
+    return TK_REFUTED;
+}
+
+static tk_status search_collision(const tk_moving *leaf, int count, tk_collision *out) {
+    int64_t stride[TK_LAYOUT_MAX_LEAVES], most[TK_LAYOUT_MAX_LEAVES], y[TK_LAYOUT_MAX_LEAVES];
+    for (int i = 0; i < count; i++) {
+        stride[i] = leaf[i].leaf.stride.value;
+        most[i] = leaf[i].leaf.shape.value - 1;
+    }
+    tk_proof found = tk_find_relation(stride, most, count, y);
+    if (found == TK_OPEN) found = search_steps(leaf, count, y);
+    if (found == TK_PROVEN) split_sides(leaf, y, count, out);
+    if (found == TK_OPEN)
+        return tk_fail(TK_UNSUPPORTED,
+                       "undecided: %d leaves overlap, and no two coordinates of one offset "
+                       "were found in some millions of tries",
+                       count);
     return TK_OK;
 }
 

@@ -32,6 +32,23 @@ typedef struct tk_steps {
  * refuted when there are none, open when the search was given up. */
 tk_proof tk_find_steps(const tk_steps *steps, int64_t total, int64_t *out);
 
+/* Strides that relations are looked for. */
+#define TK_RELATION_MAX 24
+
+/* Integers out[i], not all 0 and at most most[i] (at least 1) in size, whose products with the
+ * strides (not 0, above INT64_MIN) sum to 0: proven when found, refuted when there are none. Open
+ * above TK_RELATION_MAX strides, or when the search was given up. */
+tk_proof tk_find_relation(const int64_t *stride, const int64_t *most, int count, int64_t *out);
+
+typedef struct tk_relations {
+    int count;
+    int64_t row[TK_RELATION_MAX][TK_RELATION_MAX];
+} tk_relations;
+
+/* A basis of all integers whose products with the strides sum to 0, short when divided by `most`;
+ * false if it is not found (count above TK_RELATION_MAX, numbers beyond 64 bits). */
+bool tk_reduce_relations(const int64_t *stride, const int64_t *most, int count, tk_relations *out);
+
 /* Two integer coordinates of one offset. */
 typedef struct tk_collision {
     bool found;

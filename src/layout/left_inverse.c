@@ -18,8 +18,13 @@
  *
  * The smallest offsets are asked first. An answer is checked on all of the layout (by composition,
  * if it is large), and offsets up to one where it is wrong join in. "There is none" is a proof
- * carried by the offsets up to the one that the error names. Undecided is left what takes more than
- * STEP_LIMIT steps: overlapping strides with no common order, all of them large.
+ * carried by the offsets up to the one that the error names.
+ *
+ * Large strides without any order leave too many chains below the smallest offsets. There the
+ * offsets in the middle of the layout are asked, which lie closer together (chain_window.c): they
+ * leave few chains or none, and each of these goes on above the length of the window as before.
+ * Undecided is left what takes more than STEP_LIMIT steps after that: offsets hundreds of numbers
+ * apart, so that chains of as many moduli lie below any two of them.
  *
  * Rejected: splits at the strides and their common divisors alone (they are tried first, as the
  * shortest answers): (2,2):(5,7) needs the moduli 2, 6 and 12. */
@@ -27,6 +32,7 @@
 
 #include <stdlib.h>
 
+#include "layout/chain_window.h"
 #include "layout/coalesce.h"
 #include "layout/lattice.h"
 
@@ -37,6 +43,8 @@
 /* The work of the whole search (some tenths of a second), and of each search among guesses. */
 #define STEP_LIMIT ((int64_t)1 << 25)
 #define GUESS_LIMIT ((int64_t)1 << 22)
+/* The work before a window is asked. */
+#define FIRST_LIMIT ((int64_t)1 << 20)
 #define MAX_GUESSES 64
 /* Ranges of moduli: one ends at each new equation, and in each gap that doubles the offset. */
 #define MAX_RANGES 128
@@ -76,6 +84,9 @@ typedef struct search {
     int64_t guess[MAX_GUESSES];
     bool guessing, negative; /* split at guesses only; allow negative strides */
     int64_t steps, limit;
+    int fixed; /* the depth up to which the chain is given; the modulus after it exceeds the window
+                */
+    tk_offsets window;
     level *chain[TK_LATTICE_MAX];
     tk_lattice last; /* of the chain that ends here */
     bool found, added, open;
@@ -420,6 +431,7 @@ static tk_status walk(search *s, int depth);
 /* Tries the moduli of one range after a chain. */
 static tk_status walk_range(search *s, int depth, range in) {
     const level *here = s->chain[depth];
+    if (depth == s->fixed && in.before < s->window.length) in.before = s->window.length;
     int64_t modulus = in.before;
     enter_range(s, depth, in.before);
     while ((modulus = next_modulus(s, here, in, modulus))) {
@@ -448,6 +460,15 @@ static tk_status walk(search *s, int depth) {
     return TK_OK;
 }
 
+static void start_chain(search *s) {
+    level *root = s->chain[0];
+    s->added = false;
+    root->modulus = 1;
+    root->count = s->active;
+    for (int i = 0; i < s->active; i++) root->kept[i] = i;
+    tk_lattice_clear(&root->strides);
+}
+
 /* All chains whose first modulus is `first`, or all if it is 1. */
 static tk_status search_chains(search *s, int64_t first, bool guessing, bool negative,
                                int64_t limit) {
@@ -455,18 +476,59 @@ static tk_status search_chains(search *s, int64_t first, bool guessing, bool neg
     s->negative = negative;
     s->steps = 0;
     s->limit = limit;
+    s->fixed = -1;
+    s->open = false;
     do {
-        level *root = s->chain[0];
-        s->added = s->open = false;
-        root->modulus = 1;
-        root->count = s->active;
-        for (int i = 0; i < s->active; i++) root->kept[i] = i;
-        tk_lattice_clear(&root->strides);
+        start_chain(s);
+        s->open = false;
         if (first == 1) TK_TRY(walk(s, 0));
         if (first > 1) enter_range(s, 0, 1);
         if (first > 1 && extend_chain(s, 0, first)) TK_TRY(walk(s, 1));
     } while (s->added);
     return TK_OK;
+}
+
+/* All chains that begin with this one and go on above the length of the window. */
+static tk_status extend_given(search *s, const int64_t *modulus, int count) {
+    bool open = s->open;
+    do {
+        bool agrees = true;
+        start_chain(s);
+        s->open = open;
+        for (int depth = 0; depth + 1 < count && agrees; depth++) {
+            if (!make_level(&s->chain[depth + 1]))
+                return tk_fail(TK_OUT_OF_MEMORY, "%zu bytes", sizeof(level));
+            enter_range(s, depth, modulus[depth + 1] - 1);
+            agrees = extend_chain(s, depth, modulus[depth + 1]);
+        }
+        s->fixed = count - 1;
+        if (agrees) TK_TRY(walk(s, count - 1));
+    } while (s->added && !s->found);
+    return TK_OK;
+}
+
+typedef struct extension {
+    search *search;
+    tk_status status;
+} extension;
+
+static bool extend_visited(void *context, const int64_t *modulus, int count) {
+    extension *e = context;
+    e->status = extend_given(e->search, modulus, count);
+    return e->status == TK_OK && !e->search->found && e->search->steps <= e->search->limit;
+}
+
+/* All chains, by what a window of offsets leaves of them. */
+static tk_status search_window(search *s) {
+    extension e = {s, TK_OK};
+    s->guessing = s->open = false;
+    s->negative = true;
+    s->steps = 0;
+    s->limit = STEP_LIMIT;
+    tk_proof proof = tk_visit_chains(s->leaf, s->leaves, extend_visited, &e, &s->window);
+    if (proof != TK_PROVEN && !s->found) s->open = true;
+    if (s->open) s->window.length = 0;
+    return e.status;
 }
 
 /* Keeps the guesses increasing and different. */
@@ -503,6 +565,13 @@ static tk_status fail_search(const search *s) {
                        "inverse nor a proof that there is none was found in %lld steps",
                        (long long)s->steps);
     point last = s->point[s->active - 1];
+    if (s->window.length)
+        return tk_fail(TK_SHAPE_ERROR,
+                       "no left inverse: the strides do not divide each other, and no layout takes "
+                       "all offsets up to %lld and those from %lld to %lld back to their "
+                       "coordinates",
+                       (long long)last.offset, (long long)s->window.first,
+                       (long long)s->window.last);
     return tk_fail(TK_SHAPE_ERROR,
                    "no left inverse: the strides do not divide each other, and no layout takes all "
                    "offsets up to %lld, that of coordinate %lld, back to their coordinates",
@@ -522,7 +591,9 @@ static tk_status search_all(search *s) {
     TK_TRY(search_chains(s, 1, true, false, GUESS_LIMIT));
     if (!s->found) TK_TRY(search_chains(s, 1, true, true, GUESS_LIMIT));
     if (!s->found && common > 1) TK_TRY(search_chains(s, common, false, true, GUESS_LIMIT));
-    if (!s->found) TK_TRY(search_chains(s, 1, false, true, STEP_LIMIT));
+    if (!s->found) TK_TRY(search_chains(s, 1, false, true, FIRST_LIMIT));
+    if (s->open) TK_TRY(search_window(s));
+    if (s->open) TK_TRY(search_chains(s, 1, false, true, STEP_LIMIT));
     return s->found ? TK_OK : fail_search(s);
 }
 

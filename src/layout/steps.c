@@ -1,5 +1,6 @@
 /* Which steps of given strides add up to a given offset? One linear equation in a box: the question
- * behind "is the layout injective" and "where does this offset come from".
+ * behind "where does this offset come from", and behind "is the layout injective" where there are
+ * too many strides for relation.c.
  *
  * The steps are chosen from the largest stride down. What the smaller strides can still make up is
  * an interval and a residue (modulo their greatest common divisor), so for each stride only the
