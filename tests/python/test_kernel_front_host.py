@@ -84,6 +84,17 @@ def test_an_array_twice():
     assert x.tolist() == [0, 2, 4, 6, 8]
 
 
+@pytest.mark.parametrize("device", ["cpu", "emulator"])
+def test_nothing(device):
+    x, z = (tk.zeros((0,)).to_device(getattr(tk, device)) for _ in range(2))
+    add(x, x, z)
+    assert z.tolist() == [] and scaled(x, 2.0).shape == (0,)
+    empty = numpy.zeros(0, "f4")
+    add(empty, empty, empty)
+    add(*map(cute.dynamic, (empty, empty, empty)))
+    assert scaled(empty, 2.0).shape == (0,)
+
+
 @cute.kernel
 def halve_kernel(x, y, count: Int32):
     """y[i] = x[2 i] + x[2 i + 1], of `count` elements of x."""
