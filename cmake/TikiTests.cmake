@@ -11,10 +11,14 @@ set(test_tmp ${PROJECT_BINARY_DIR}/tmp)
 file(MAKE_DIRECTORY ${test_tmp})
 set(test_environment
     "TIKI_BIN=${PROJECT_BINARY_DIR}/bin/tiki" "TIKI_BUILD=${PROJECT_BINARY_DIR}" "TMPDIR=${test_tmp}"
-    "TIKI_KEEP_KERNELS=${PROJECT_BINARY_DIR}/kernels"
     "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp")
+
+# One build's kernels are enough.
+if(NOT TIKI_SANITIZE AND NOT TIKI_COVERAGE)
+  list(APPEND test_environment "TIKI_KEEP_KERNELS=${PROJECT_BINARY_DIR}/kernels")
+endif()
 
 # ThreadSanitizer needs a memory map without the widest address randomisation of newer kernels, and
 # runs only where threads meet: it is ten times slower and would find nothing in pure functions.
@@ -100,7 +104,7 @@ endforeach()
 
 # It waits for hundreds of compilations.
 if(TEST target.both_targets)
-  set_tests_properties(target.both_targets PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE)
+  set_tests_properties(target.both_targets PROPERTIES RUN_SERIAL TRUE)
 endif()
 
 # The longest begin first, so that none runs alone at the end.

@@ -3,7 +3,8 @@
  *
  * Test programs are linked with --wrap for the two functions through which every kernel goes, so no
  * test names its kernels a second time. With TIKI_KEEP_KERNELS a kernel's text is written into that
- * folder under its digest; random tests make thousands, so a program leaves MOST. */
+ * folder under its digest; random tests make thousands, so a program leaves MOST and stops to look.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdatomic.h>
@@ -17,9 +18,9 @@
 #include "tiki/emulator.h"
 #include "tiki/target.h"
 
-enum { MOST = 600 };
+enum { MOST = 600, MOST_LOOKS = 6000 };
 
-static atomic_int kept;
+static atomic_int kept, looks;
 
 static void write_text(const char *path, const char *text) {
     char beside[1100];
@@ -37,6 +38,7 @@ static void keep(const tk_kernel *kernel) {
     unsigned char digest[TK_SHA256_BYTES];
     char path[1024], *text = NULL;
     if (!folder || !kernel || atomic_load(&kept) >= MOST) return;
+    if (atomic_fetch_add(&looks, 1) >= MOST_LOOKS) return;
     mkdir(folder, 0777);
     if (tk_kernel_print(kernel, 0, &text) != TK_OK) return;
     tk_sha256_of(text, strlen(text), digest);
