@@ -16,8 +16,8 @@ import typing
 
 MODULES = """
 tiki tiki.random tiki.linalg tiki.fft tiki.fast tiki.nn tiki.nn.losses tiki.nn.init tiki.optimizers tiki.utils
-tiki.logging tiki.profile tiki.lm tiki.layout tiki.distributed tiki.array_api tiki.array_api.linalg
-tiki.array_api.fft
+tiki.logging tiki.profile tiki.lm tiki.layout tiki.kernels tiki.kernels.library tiki.kernels.cute.lib tiki.cute
+tiki.distributed tiki.cuda tiki.metal tiki.array_api tiki.array_api.linalg tiki.array_api.fft
 """.split()
 
 

@@ -1,6 +1,9 @@
 """What users of Python expect: the right exception with what was given and expected, arrays from any thread, and
 an end of the program that is clean."""
 
+import importlib.util
+import pathlib
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -182,3 +185,16 @@ def test_forked_children_get_an_error_not_a_hang():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout == "7\n", (done.stdout, done.stderr)
+
+
+def test_each_module_has_a_page():
+    path = pathlib.Path(__file__).parents[2] / "tools" / "docs_python.py"
+    spec = importlib.util.spec_from_file_location("docs_python", path)
+    pages = importlib.util.module_from_spec(spec)
+    sys.modules["docs_python"] = pages
+    spec.loader.exec_module(pages)
+    modules = {f"tiki.{found.name}" for found in pkgutil.iter_modules(tk.__path__) if not found.name.startswith("_")}
+    assert modules <= set(pages.MODULES)
+    for name in pages.MODULES:
+        text = pages.page_of(importlib.import_module(name))
+        assert text.startswith(f"# {name}\n") and len(text) > 60, name
