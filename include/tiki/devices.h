@@ -39,6 +39,19 @@ TK_API tk_stream_id tk_array_stream(tk_array array);
 /* The device that has the array. Borrowed; NULL for TK_NO_ARRAY. */
 TK_API tk_device *tk_array_device(tk_array array);
 
+/* ---- memory that is shared with other libraries ---- */
+
+/* The array's memory where it is: on a GPU `data` is a device pointer. Evaluates, and waits for all
+ * work on the memory. Valid as long as the array is held; must not be written. */
+TK_API tk_status tk_array_view_there(tk_array array, tk_strided *out_view);
+
+/* tk_from_memory for memory on the device of `stream`, `data` a device pointer there. Waits until
+ * the device has done all that it was given, by other libraries too. `release` runs when no work
+ * on the memory is left, at once on an error. */
+TK_API tk_array tk_from_memory_on(tk_context *context, tk_stream_id stream, void *data,
+                                  size_t bytes, tk_shape shape, const int64_t *strides,
+                                  tk_dtype dtype, void (*release)(void *owner), void *owner);
+
 TK_END_DECLS
 
 #endif

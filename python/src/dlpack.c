@@ -3,6 +3,7 @@
  * The structures are those of the published header (version 1.1), declared here: they are the
  * protocol. Exports are versioned where the consumer asks for version 1 and carry the read-only
  * flag then; older consumers get the unversioned capsule, which cannot say it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ typedef struct dl_versioned {
     dl_tensor tensor;
 } dl_versioned;
 
-enum { DL_CPU = 1 };
+enum { DL_CPU = 1, DL_CUDA = 2 };
 enum { DL_READ_ONLY = 1, DL_COPIED = 2 }; /* flags */
 enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_COMPLEX, DL_BOOL };
 
@@ -94,15 +95,28 @@ static void capsule_dealloc(PyObject *capsule) {
     if (block) release_block(block);
 }
 
+/* Arrays on GPUs are handed over where they are, others as memory of the processor. */
+static dl_device device_of(tk_array array) {
+    const char *name = tk_device_name(tk_array_device(array));
+    if (!name || strncmp(name, "cuda:", 5)) return (dl_device){DL_CPU, 0};
+    return (dl_device){DL_CUDA, atoi(name + 5)};
+}
+
 static void fill_tensor(export_block *block, dl_tensor *tensor, const tk_strided *view) {
     memcpy(block->shape, view->shape, sizeof block->shape);
     memcpy(block->strides, view->strides, sizeof block->strides);
     *tensor = (dl_tensor){.data = view->data,
-                          .device = {DL_CPU, 0},
+                          .device = device_of(block->kept),
                           .rank = view->rank,
                           .dtype = type_of(view->dtype),
                           .shape = block->shape,
                           .strides = block->strides};
+}
+
+/* All work on the memory is done then, so it is right on whatever stream the consumer has. */
+static tk_status view_of(tk_array array, tk_strided *view) {
+    return device_of(array).type == DL_CUDA ? tk_array_view_there(array, view)
+                                            : tk_array_view(array, view);
 }
 
 static PyObject *make_capsule(tkpy_state *state, tk_array array, bool is_versioned,
@@ -112,8 +126,7 @@ static PyObject *make_capsule(tkpy_state *state, tk_array array, bool is_version
     if (!block) return PyErr_NoMemory();
     block->kept = tk_keep(array);
     tk_status status = TK_OK;
-    if (!tkpy_eval_one(state, block->kept) ||
-        (status = tk_array_view(block->kept, &view)) != TK_OK) {
+    if (!tkpy_eval_one(state, block->kept) || (status = view_of(block->kept, &view)) != TK_OK) {
         release_block(block);
         return tkpy_raise(state, status);
     }
@@ -137,14 +150,20 @@ PyObject *tkpy_dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
         return NULL;
     long major = 0, minor = 0;
     if (version != Py_None && !PyArg_ParseTuple(version, "ll", &major, &minor)) return NULL;
+    dl_device own = device_of(tkpy_handle(self));
     if (device != Py_None) {
         long type, id;
         if (!PyArg_ParseTuple(device, "ll", &type, &id)) return NULL;
-        if (type != DL_CPU) {
-            PyErr_Format(PyExc_BufferError, "the array is on the CPU, device (%ld, %ld) was asked",
-                         type, id);
+        if (type != own.type || id != own.id) {
+            PyErr_Format(PyExc_BufferError,
+                         "the array is on device (%d, %d), device (%ld, %ld) was asked",
+                         (int)own.type, (int)own.id, type, id);
             return NULL;
         }
+    }
+    if (copy == Py_True && own.type == DL_CUDA) {
+        PyErr_SetString(PyExc_BufferError, "memory of a GPU is shared, not copied: copy the array");
+        return NULL;
     }
     if (copy != Py_True) return make_capsule(state, tkpy_handle(self), major >= 1, DL_READ_ONLY);
     tk_scope scope = tk_scope_open(tkpy_context());
@@ -165,8 +184,9 @@ PyObject *tkpy_dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
 }
 
 PyObject *tkpy_dlpack_device(PyObject *self, PyObject *unused) {
-    (void)self, (void)unused;
-    return Py_BuildValue("ii", DL_CPU, 0);
+    dl_device own = device_of(tkpy_handle(self));
+    (void)unused;
+    return Py_BuildValue("ii", (int)own.type, (int)own.id);
 }
 
 /* ---- in ---- */
@@ -188,8 +208,9 @@ static void drop_versioned(void *owner) {
 }
 
 static bool check_tensor(const dl_tensor *tensor, tk_dtype *dtype) {
-    if (tensor->device.type != DL_CPU)
-        PyErr_Format(PyExc_ValueError, "the memory is on a device of type %d, expected the CPU",
+    if (tensor->device.type != DL_CPU && tensor->device.type != DL_CUDA)
+        PyErr_Format(PyExc_ValueError,
+                     "the memory is on a device of type %d, expected the CPU or a CUDA device",
                      (int)tensor->device.type);
     else if (!dtype_of(tensor->dtype, dtype))
         PyErr_Format(PyExc_ValueError, "no dtype of Tiki has code %d and %d bits",
@@ -200,6 +221,23 @@ static bool check_tensor(const dl_tensor *tensor, tk_dtype *dtype) {
     else
         return true;
     return false;
+}
+
+static tk_array memory_on(const dl_device *device, void *data, size_t bytes, tk_shape shape,
+                          const int64_t *strides, tk_dtype dtype, void (*release)(void *owner),
+                          void *owner) {
+    tk_context *context = tkpy_context();
+    tk_stream_id stream;
+    char name[24];
+    if (device->type == DL_CPU)
+        return tk_from_memory(context, data, bytes, shape, strides, dtype, release, owner);
+    snprintf(name, sizeof name, "gpu:%d", (int)device->id);
+    tk_status status = tk_device_stream(context, name, &stream);
+    if (status == TK_OK)
+        return tk_from_memory_on(context, stream, data, bytes, shape, strides, dtype, release,
+                                 owner);
+    release(owner);
+    return tk_error_array(context, status);
 }
 
 /* Negative strides are handed to C as a view from the other end; a stride of an axis of length 1
@@ -224,9 +262,9 @@ static tk_array wrap(const dl_tensor *tensor, tk_dtype dtype, void (*release)(vo
     char *data = (char *)tensor->data + tensor->byte_offset;
     data += offset * (int64_t)tk_dtype_size(dtype);
     size_t bytes = size ? (size_t)extent * tk_dtype_size(dtype) : 0;
-    tk_array array = tk_from_memory(tkpy_context(), size ? (void *)data : &nothing, bytes,
-                                    tk_axes_from(tensor->rank, tensor->shape),
-                                    size ? strides : NULL, dtype, release, owner);
+    tk_shape shape = tk_axes_from(tensor->rank, tensor->shape);
+    tk_array array = memory_on(&tensor->device, size ? (void *)data : &nothing, bytes, shape,
+                               size ? strides : NULL, dtype, release, owner);
     return flipped.count ? tk_flip(array, flipped) : array;
 }
 

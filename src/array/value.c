@@ -41,13 +41,14 @@ tk_array tk_scalar_complex(tk_context *context, double real, double imag) {
     return weak_scalar(context, TK_KIND_COMPLEX, real, imag, 0);
 }
 
-/* Consumes the storage, which is the processor's. */
+/* Consumes the storage, which is that of the builder's stream. */
 static tk_node *buffer_node(tk_builder *b, tk_type type, tk_storage *storage) {
-    if (tk_place_of_stream(b->graph, b->stream)) b->stream = TK_DEFAULT_STREAM;
     tk_attrs_typed attrs = {.dtype = type.dtype,
                             .shape = {type.shape, type.rank},
                             .serial = (int64_t)tk_graph_serial(b->graph)};
-    tk_node *node = tkb_node(b, TK_OP_buffer, 0, NULL, &attrs);
+    tk_node *node; /* no kernel is needed, so no device is asked */
+    tk_status status = tk_node_intern(b->graph, TK_OP_buffer, b->stream, 0, NULL, &attrs, &node);
+    node = status == TK_OK ? tkb_hold(b, node) : tkb_fail(b, status);
     if (tk_node_is_error(node)) {
         tk_storage_free_locked(storage, b->graph);
         return node;
@@ -68,6 +69,7 @@ static tk_array finish_buffer(tk_context *context, tk_status status, tk_type typ
         return tk_call_refuse(&call);
     }
     uint32_t stream = call.builder.stream;
+    if (tk_place_of_stream(call.builder.graph, stream)) call.builder.stream = TK_DEFAULT_STREAM;
     tk_node *node = buffer_node(&call.builder, type, storage);
     bool moves = copied && tk_place_of_stream(call.builder.graph, stream);
     return tk_call_end(&call, moves ? tkb_to_stream(&call.builder, node, stream) : node);
@@ -136,6 +138,56 @@ tk_array tk_from_memory(tk_context *context, void *data, size_t bytes, tk_shape 
     if (status != TK_OK && release) release(owner);
     if (status == TK_OK) status = tk_storage_new(buffer, data, type, strides, &storage);
     return finish_buffer(context, status, type, storage, false);
+}
+
+/* ---- memory of devices ---- */
+
+static tk_array finish_there(tk_context *context, tk_status status, tk_type type,
+                             tk_storage *storage, uint32_t stream) {
+    tk_call call;
+    tk_call_open(&call, "from_memory_on", context);
+    call.status = status;
+    if (!tk_call_begin(&call)) {
+        if (status == TK_OK) tk_storage_free(storage);
+        return tk_call_refuse(&call);
+    }
+    call.builder.stream = stream;
+    return tk_call_end(&call, buffer_node(&call.builder, type, storage));
+}
+
+/* Work of others on the memory may be under way: the device is waited for once. */
+tk_array tk_from_memory_on(tk_context *context, tk_stream_id stream, void *data, size_t bytes,
+                           tk_shape shape, const int64_t *strides, tk_dtype dtype,
+                           void (*release)(void *owner), void *owner) {
+    tk_storage *storage = NULL;
+    tk_buffer *buffer = NULL;
+    int64_t size = 0;
+    tk_type type = {dtype, (int)shape.count, shape.items};
+    tk_device *device = NULL;
+    tk_status status = check_type(context, shape, dtype, &size);
+    if (status == TK_OK && !(device = tk_stream_device_of(context, stream)))
+        status = tk_fail(TK_INVALID_ARGUMENT, "%u is no stream of the context", (unsigned)stream);
+    if (status == TK_OK) status = check_extent(shape, strides, dtype, size, bytes);
+    if (status == TK_OK && size > 0 && !data) status = tk_fail_null("data");
+    if (status == TK_OK && device->driver->synchronize)
+        status = device->driver->synchronize(device->state);
+    if (status == TK_OK) status = tk_buffer_wrap(device, data, bytes, release, owner, &buffer);
+    if (status != TK_OK && release) release(owner);
+    if (status == TK_OK) status = tk_storage_new(buffer, data, type, strides, &storage);
+    return finish_there(context, status, type, storage, stream);
+}
+
+tk_status tk_array_view_there(tk_array array, tk_strided *out_view) {
+    TK_NEED(out_view);
+    TK_TRY(tk_eval(array));
+    tk_graph_lock(array.node->graph);
+    const tk_storage *storage = array.node->storage;
+    tk_buffer *buffer = tk_buffer_retain(storage->buffer);
+    tk_storage_view(storage, tk_node_type(array.node), out_view);
+    tk_graph_unlock(array.node->graph);
+    tk_status status = tk_buffer_wait(buffer, NULL);
+    tk_buffer_release(buffer);
+    return status;
 }
 
 /* ---- questions ---- */

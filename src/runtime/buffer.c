@@ -465,6 +465,9 @@ tk_status tk_buffer_used(tk_buffer *buffer, tk_queue *queue) {
 
 static void end_foreign(tk_buffer *buffer) {
     tk_device *device = buffer->device;
+    if (!buffer->device->driver->host_memory && !inherited(buffer->device))
+        (void)tk_buffer_wait(buffer,
+                             NULL); /* work on it may be under way; a lost device has none */
     if (buffer->release) buffer->release(buffer->owner);
     tk_free(buffer);
     if (!inherited(device)) tk_device_leave(device);

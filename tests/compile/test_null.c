@@ -21,6 +21,13 @@ static void devices(void **state) {
     tk_array nothing = tk_to_stream(TK_NO_ARRAY, TK_DEFAULT_STREAM);
     assert_int_equal(tk_array_status(nothing), TK_INVALID_ARGUMENT);
     assert_null(tk_array_device(TK_NO_ARRAY));
+    tk_strided view;
+    assert_int_equal(tk_array_view_there(tk_scalar(context, 1), NULL), TK_INVALID_ARGUMENT);
+    assert_int_equal(tk_array_view_there(TK_NO_ARRAY, &view), TK_INVALID_ARGUMENT);
+    nothing = tk_from_memory_on(context, TK_DEFAULT_STREAM, NULL, 4, TK_SHAPE(1), NULL, TK_FLOAT32,
+                                NULL, NULL);
+    assert_int_equal(tk_array_status(nothing), TK_INVALID_ARGUMENT);
+    tk_release(nothing);
     assert_int_equal(tk_array_stream(TK_NO_ARRAY), TK_DEFAULT_STREAM);
     tk_context_release(context);
 }

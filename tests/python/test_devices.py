@@ -148,3 +148,31 @@ def test_version():
     header = open(os.path.join(os.path.dirname(__file__), "../../include/tiki/version.h")).read()
     assert f'TK_VERSION "{tk.__version__}"' in header
     assert np.array(tk.array(1)).item() == 1
+
+
+STANDIN = os.path.join(os.environ.get("TIKI_BUILD", "build"), "lib", "libstandin_cuda.so")
+
+
+@pytest.mark.skipif(not os.path.exists(STANDIN), reason="the stand-in of the driver is not built")
+def test_dlpack_of_memory_on_a_gpu():
+    program = """
+import tiki as tk
+x = tk.array([1.0, 2.0, 3.0]).to_device(tk.gpu)
+assert x.__dlpack_device__() == (2, 0) and tk.ones(2).__dlpack_device__() == (1, 0)
+y = tk.from_dlpack(x)
+assert y.device == tk.gpu and y.tolist() == [1, 2, 3]
+del x
+assert y.tolist() == [1, 2, 3] and tk.from_dlpack(y.reshape(3, 1)).shape == (3, 1)
+for wrong in ({"dl_device": (1, 0)}, {"copy": True}):
+    try:
+        y.__dlpack__(**wrong)
+    except BufferError as error:
+        print(error)
+"""
+    environment = dict(os.environ, TIKI_CUDA_DRIVER=STANDIN)
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "the array is on device (2, 0), device (1, 0) was asked",
+        "memory of a GPU is shared, not copied: copy the array",
+    ]

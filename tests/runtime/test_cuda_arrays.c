@@ -122,6 +122,41 @@ static void test_moves_and_launches(void **state) {
     tk_text_free(text);
 }
 
+static int releases;
+static void count_release(void *owner) {
+    (void)owner;
+    releases++;
+}
+
+/* Memory of another library is used where it lies, and given back when no work is left on it. */
+static void test_memory_of_others(void **state) {
+    (void)state;
+    static float theirs[100];
+    tk_strided view;
+    releases = 0;
+    for (int i = 0; i < 100; i++) theirs[i] = (float)i;
+    tk_scope inner = tk_scope_open(ctx);
+    tk_array x = tk_from_memory_on(ctx, gpu, theirs, sizeof theirs, TK_SHAPE(100), NULL, TK_FLOAT32,
+                                   count_release, NULL);
+    assert_string_equal(tk_device_name(tk_array_device(x)), "cuda:0");
+    assert_ok(tk_array_view_there(x, &view));
+    assert_ptr_equal(view.data, theirs);
+    tk_array y = sum_of(x, x);
+    assert_doubled(y, 2);
+    assert_ok(tk_array_view_there(y, &view));
+    assert_float_equal(((const float *)view.data)[99], 198, 0);
+    assert_int_equal(releases, 0);
+    tk_scope_close(inner);
+    assert_int_equal(releases, 1);
+    tk_array wrong = tk_from_memory_on(ctx, gpu, theirs, 4, TK_SHAPE(100), NULL, TK_FLOAT32,
+                                       count_release, NULL);
+    assert_int_equal(tk_array_status(wrong), TK_INVALID_ARGUMENT);
+    assert_error_says("needs 400 bytes, the memory has 4");
+    assert_int_equal(releases, 2);
+    wrong = tk_from_memory_on(ctx, 999, theirs, 400, TK_SHAPE(100), NULL, TK_FLOAT32, NULL, NULL);
+    assert_int_equal(tk_array_status(wrong), TK_INVALID_ARGUMENT);
+}
+
 static void test_nobody_waits_before_the_end(void **state) {
     (void)state;
     tk_array x = values(100);
@@ -307,6 +342,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
         TEST(test_moves_and_launches),
+        TEST(test_memory_of_others),
         TEST(test_nobody_waits_before_the_end),
         TEST(test_two_streams),
         TEST(test_threads),
