@@ -77,18 +77,19 @@ static bool is_cute(const request *r) { return r->how.target == TK_TARGET_CUTE; 
 
 static int print_report(const tk_artifact *artifact, const char *out) {
     tk_report report;
-    char text[512];
+    char text[800];
     if (tk_artifact_report(artifact, &report) != TK_OK) return complain_of_error("kernel build");
-    int length = snprintf(text, sizeof text,
-                          "kernel            %s for %s\nregisters         %lld a thread\nspilled   "
-                          "        %lld bytes stored, "
-                          "%lld loaded\nstack             %lld bytes\nshared memory     %lld "
-                          "bytes\nblocks of an SM   %lld\nidentity          %s\n",
-                          tk_kernel_name(tk_artifact_kernel(artifact)), tk_artifact_arch(artifact),
-                          (long long)report.registers, (long long)report.spill_stores,
-                          (long long)report.spill_loads, (long long)report.stack_bytes,
-                          (long long)report.shared_bytes, (long long)report.blocks_of_an_sm,
-                          tk_artifact_identity(artifact));
+    int length =
+        snprintf(text, sizeof text,
+                 "kernel            %s for %s\nregisters         %lld a thread\nspilled   "
+                 "        %lld bytes stored, "
+                 "%lld loaded\nstack             %lld bytes\nshared memory     %lld "
+                 "bytes\nblocks of an SM   %lld\nassembler         %s\nidentity          %s\n",
+                 tk_kernel_name(tk_artifact_kernel(artifact)), tk_artifact_arch(artifact),
+                 (long long)report.registers, (long long)report.spill_stores,
+                 (long long)report.spill_loads, (long long)report.stack_bytes,
+                 (long long)report.shared_bytes, (long long)report.blocks_of_an_sm,
+                 tk_artifact_assembler(artifact), tk_artifact_identity(artifact));
     return write_out(out, text, (size_t)length);
 }
 
