@@ -280,7 +280,7 @@ TK_API tk_status tk_layout_mode(const tk_layout *layout, int index, tk_layout *o
 TK_API tk_status tk_layout_get(const tk_layout *layout, const tk_tuple *path, tk_layout *out);
 
 /* Different coordinates, different offsets. TK_UNSUPPORTED with dynamic leaves. Decided whatever
- * the strides are for up to 24 leaves that overlap, in well under a millisecond; above that (it is
+ * the strides are for up to 24 leaves that overlap, mostly in microseconds; above that (it is
  * the knapsack problem) TK_UNSUPPORTED where millions of tries do not decide. */
 TK_API tk_status tk_layout_is_injective(const tk_layout *layout, bool *out);
 
