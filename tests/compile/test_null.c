@@ -7,6 +7,11 @@
 #include "tiki/library_op.h"
 #include "tiki/target.h"
 
+static tk_status hand_over(void *self, void *stream, void *const *inputs, void *const *outputs) {
+    (void)self, (void)stream, (void)inputs, (void)outputs;
+    return TK_OK;
+}
+
 static tk_status same(void *self, const tk_array *args, size_t n_args, tk_arrays *results) {
     (void)self, (void)n_args;
     return tk_arrays_push(results, args[0]);
@@ -55,6 +60,11 @@ static void launches(void **state) {
     gives_status(tk_kernel_call(P(context), P(&rules), P(inputs), 1, P(&out)));
     rules.forward = NULL;
     assert_int_equal(tk_kernel_call(context, &rules, inputs, 1, &out), TK_INVALID_ARGUMENT);
+    tk_foreign foreign = {
+        .size = sizeof foreign, .n_outputs = 1, .outputs = &output, .launch = hand_over};
+    gives_status(tk_launch_foreign(P(context), P(&foreign), P(inputs), 2, P(&out)));
+    foreign.launch = NULL;
+    assert_int_equal(tk_launch_foreign(context, &foreign, inputs, 2, &out), TK_INVALID_ARGUMENT);
     tk_arrays_clear(&out);
     tk_kernel_release(kernel);
     tk_scope_close(scope);
