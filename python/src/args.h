@@ -106,6 +106,7 @@ static inline int64_t tkpy_axis(int64_t axis) { return axis == TKPY_NONE ? 0 : a
 static inline int64_t tkpy_or_zero(int64_t number) {
     return number == TKPY_NONE ? 0 : number == 0 ? -1 : number;
 }
+static inline int64_t tkpy_least(int64_t number) { return number < 0 ? 0 : number; }
 static inline tk_axes tkpy_one_axis(int64_t axis) {
     return axis == TKPY_NONE ? TK_ALL_AXES : TK_AXES(axis);
 }

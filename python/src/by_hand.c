@@ -267,9 +267,8 @@ tk_array tkpy_tensordot(tkpy_call *call, tk_array a, tk_array b, PyObject *axes)
 
 tk_array tkpy_put_along_axis(tk_array a, tk_array indices, tk_array values, int64_t axis) {
     if (axis != TKPY_NONE) return tk_put_along_axis(a, indices, values, axis);
-    tk_array flat = tk_flatten(a, 0, -1), at = tk_flatten(indices, 0, -1);
     tk_array put = tk_broadcast_to(values, tk_array_shape(indices));
-    return tk_reshape(tk_put_along_axis(flat, at, tk_flatten(put, 0, -1), 0), tk_array_shape(a));
+    return tk_reshape(tk_put_along_axis(tk_flatten(a, 0, -1), indices, put, 0), tk_array_shape(a));
 }
 
 /* ---- attention ---- */

@@ -64,8 +64,8 @@ static bool read_starts(tk_array start, tk_axes axes, tk_array *out) {
 tk_array tkpy_slice_at(tkpy_call *call, tk_array a, tk_array start, tk_axes axes, tk_shape sizes) {
     tk_array starts[TK_AXES_MAX];
     (void)call;
-    if (axes.count == 0) return tk_broadcast_to(a, sizes);
     if (!read_starts(start, axes, starts)) return TK_NO_ARRAY;
+    if (axes.count == 0) return tk_broadcast_to(a, sizes);
     return tk_gather(a, starts, (size_t)axes.count, axes, sizes);
 }
 

@@ -80,6 +80,10 @@ tk_array tkpy_uniform(tkpy_call *call, PyObject *low, PyObject *high, tk_shape s
 
 tk_array tkpy_randint(tkpy_call *call, PyObject *low, PyObject *high, tk_shape shape,
                       tk_dtype dtype, tk_array key) {
+    if (low == Py_None || high == Py_None) {
+        PyErr_SetString(PyExc_TypeError, "randint: low and high must be numbers or arrays");
+        return TK_NO_ARRAY;
+    }
     if (PyLong_Check(low) && PyLong_Check(high)) {
         int64_t from = PyLong_AsLongLong(low), to = PyLong_AsLongLong(high);
         if (PyErr_Occurred()) return TK_NO_ARRAY;
@@ -125,6 +129,8 @@ tk_array tkpy_permutation(tkpy_call *call, PyObject *x, int64_t axis, tk_array k
     key = tkpy_next_key(call, key);
     if (PyLong_Check(x)) {
         long long count = PyLong_AsLongLong(x);
+        if (!PyErr_Occurred() && count < 0)
+            PyErr_Format(PyExc_ValueError, "permutation: x is %lld, expected 0 or more", count);
         if (PyErr_Occurred()) return TK_NO_ARRAY;
         a = tk_arange(call->context, 0, (double)count, 1, TK_UINT32);
     } else if (tkpy_operand(call->state, x, &a) != 1) {

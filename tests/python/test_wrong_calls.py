@@ -36,7 +36,7 @@ linalg.solve                                    @bfloat16|,1\]
 fast.r.*                                        @u?int
 gather_mm                                       @b?float16
 segmented_mm                                    @complex64
-roll|tril|trace|eye                             1099511627776
+roll|tril|trace|eye|tri                         1099511627776
 (stop_gradient|contiguous|trunc|allclose|mean|std|prod|max|min|count_nonzero|argmin|cumprod|cumulative_prod|inner|kron|broadcast_arrays|atleast_.d|meshgrid|.*_like|hadamard_transform|to_fp8|gather_mm|fast.scaled_dot_product_attention)  [\[ ](true|3|2.5)
 """
 # ... refuses where MLX gives them ...
@@ -45,6 +45,7 @@ flip                              "axis":.\[0,.0\]
 conc.*                            "axis":.-?[1-9]
 as_strided                        @
 full_like|block_masked_mm         \[0
+put_along_axis                    \[0,|\[1,2,3,1\]
 fast.gated_delta_update           \[0,
 linalg.eig.*                      "UPLO"
 random.randint                    1099511627776
