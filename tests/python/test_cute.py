@@ -10,6 +10,7 @@ import sys
 import textwrap
 
 import pytest
+from patience import PATIENCE
 
 import tiki as tk
 import tiki.cute
@@ -44,7 +45,7 @@ def run(program, python=sys.executable, **environment):
         text=True,
         cwd=ROOT,
         env=os.environ | environment,
-        timeout=110,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -232,7 +233,7 @@ def test_without_the_package():
 def test_examples_compile():
     for name, functions in (("05_cute_elementwise.py", "softsign"), ("06_cute_rms_norm.py", "rms_norm")):
         path = os.path.join(ROOT, "examples", "python", name)
-        done = subprocess.run([PACKAGE, path], capture_output=True, text=True, cwd=ROOT, timeout=110)
+        done = subprocess.run([PACKAGE, path], capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         assert f"{functions}: " in done.stdout and f"{functions}_backward: " in done.stdout
         assert "bytes for sm_90a" in done.stdout
