@@ -87,8 +87,8 @@ typedef struct tk_custom {
     void (*release)(void *self); /* when no graph needs it any more; NULL: nothing */
 } tk_custom;
 
-/* Whether this thread is in a function that a transform called. Where it is not, no rule of a custom
- * function can be asked for, and its plain function may be called instead. */
+/* Whether this thread is in a function that a transform called. Where it is not, no rule of a
+ * custom function can be asked for, and its plain function may be called instead. */
 TK_API bool tk_transforms_active(void);
 
 /* Calls custom->function. The struct is copied; `self` is released as it says, at once on failure.
