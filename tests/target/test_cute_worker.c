@@ -6,6 +6,7 @@
  * for it (fake_worker.py). Each test is a process of its own, so that a pool begins empty. With
  * TIKI_CUTE_PYTHON (`make test-cute`) the real package is looked at too. */
 #include "support/kernel_files.h"
+#include "support/patience.h"
 #include "support/sanitizer.h"
 
 #include <poll.h>
@@ -163,9 +164,11 @@ static void dies_idle(void) {
 }
 
 static void hangs(void) {
+    char version[64];
     unsetenv("TIKI_FAKE_MARK");
     use_package("hang");
-    REQUIRE(compile_text(2000) == TK_INTERRUPTED && says("took too long"));
+    REQUIRE(tk_cute_compiler_version(version, sizeof version, NULL) == TK_OK); /* it has begun */
+    REQUIRE(compile_text(500) == TK_INTERRUPTED && says("took too long"));
     use_worker("mute");
     REQUIRE(compile_text(1500) == TK_INTERRUPTED && says("does not start in time"));
     REQUIRE(tk_cute_worker_count() == 0);
@@ -257,7 +260,7 @@ static void stopped(void) {
 /* Whether the process at the other end of a pipe has ended, which needs no time to be guessed. */
 static bool ends(int pipe_end) {
     struct pollfd entry = {.fd = pipe_end, .events = POLLIN};
-    return poll(&entry, 1, 60000) == 1 && entry.revents & POLLHUP;
+    return poll(&entry, 1, 1000 * SUPPORT_HANG_SECONDS) == 1 && entry.revents & POLLHUP;
 }
 
 /* A process that dies in the middle of a compilation, as by Ctrl-C, leaves no worker, not even one
