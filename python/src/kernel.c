@@ -198,7 +198,8 @@ static PyMethodDef kernel_methods[] = {
     {"lower", kernel_lower, METH_VARARGS,
      "lower(form=\"thread\", optimise=False, fuse=False): the kernel in a form, by the passes."},
     {"build", tkpy_kernel_build, METH_VARARGS,
-     "build(target, arch=None, binary=False, lines=False, stages=False): the artifact as a dictionary."},
+     "build(target, arch=None, binary=False, lines=False, stages=False): the artifact as a "
+     "dictionary."},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot kernel_slots[] = {{Py_tp_dealloc, kernel_dealloc},

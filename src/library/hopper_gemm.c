@@ -348,7 +348,8 @@ static void bind_all(gemm *g, const tk_library_call *call) {
     for (int i = 0; i < 7; i++) tk_k_require_from(b, counts[i], i > 1);
     tk_k_grid(b, tiles, 1);
     tk_kernel_block(b, THREADS, 1, 1);
-    tk_kernel_min_blocks(b, 1); /* fixes the registers at the entry, which warpgroups then exchange */
+    tk_kernel_min_blocks(b,
+                         1); /* fixes the registers at the entry, which warpgroups then exchange */
     tk_val block = tk_k_block(b), column = tk_k_udiv(b, block, down);
     g->matrix = tk_k_udiv(b, column, across);
     g->first_m = tk_k_mul(b, tk_k_sub(b, block, tk_k_mul(b, column, down)), i32(g, GROUPS * ROWS));

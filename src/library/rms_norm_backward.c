@@ -5,11 +5,11 @@
  * Over rows as rows.h says: one reading gives sum(x^2) and sum(g x) together, so rstd is not an
  * operand.
  *
- * Held, one launch does both: `chunks` blocks loop over rows, x and dy stay in registers between the
- * sums and dx, and so does the thread's part of dweight, from row to row. What each row of threads
- * has then goes to scratch memory, and further launches add these rows in their order. Not held,
- * the first launch reads a row again for dx and writes rstd to scratch memory; then come the sums
- * of column_sum.c over terms dy x rstd.
+ * Held, one launch does both: `chunks` blocks loop over rows, x and dy stay in registers between
+ * the sums and dx, and so does the thread's part of dweight, from row to row. What each row of
+ * threads has then goes to scratch memory, and further launches add these rows in their order. Not
+ * held, the first launch reads a row again for dx and writes rstd to scratch memory; then come the
+ * sums of column_sum.c over terms dy x rstd.
  *
  *     block 0:  rows 0, chunks, 2 chunks, ...  ->  partial[0, columns]   \
  *     block 1:  rows 1, chunks + 1, ...        ->  partial[1, columns]    > dweight[columns]

@@ -57,8 +57,9 @@ int nvPTXCompilerGetCompiledProgramSize(nvPTXCompiler *compiler, size_t *bytes) 
 }
 
 int nvPTXCompilerGetCompiledProgram(nvPTXCompiler *compiler, void *out) {
+    static const char magic[4] = {'\177', 'E', 'L', 'F'};
     char *at = out;
-    memcpy(at, "\177ELF", 4);
+    memcpy(at, magic, sizeof magic);
     memcpy(at + 4, compiler->options, strlen(compiler->options));
     memcpy(at + 4 + strlen(compiler->options), compiler->text, strlen(compiler->text));
     return 0;
