@@ -124,8 +124,7 @@ static void test_shared_gemm(void **state) {
 /* Whole numbers of bf16; a is m x k, b k x n, both row-major. */
 static void fill_bf16(uint16_t *x, int count, int step, int modulus) {
     int half = modulus / 2;
-    for (int i = 0; i < count; i++)
-        x[i] = tk_f32_to_bf16((float)(i * step % modulus - half));
+    for (int i = 0; i < count; i++) x[i] = tk_f32_to_bf16((float)(i * step % modulus - half));
 }
 
 static void assert_product(const uint16_t *a, const uint16_t *b, const float *z, int m, int n,
