@@ -102,7 +102,7 @@ typedef struct library_call {
 static bool read_operands(library_call *c, PyObject *tuple) {
     for (Py_ssize_t i = 0; i < PyTuple_Size(tuple) && i < 2; i++) {
         PyObject *array = PyTuple_GetItem(tuple, i);
-        if (array == Py_None) continue;
+        if (array == Py_None && i > 0) continue;
         if (!tkpy_is_array(array))
             return PyErr_Format(PyExc_TypeError, "operand %zd is no array", i), false;
         c->operands[c->count++] = tkpy_handle(array);

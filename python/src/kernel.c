@@ -631,10 +631,18 @@ static PyObject *build_min_blocks(PyObject *self, PyObject *number) {
     return none_or_error(self);
 }
 
+static bool int32_of(PyObject *number, int32_t *out) {
+    long long value = PyLong_AsLongLong(number);
+    if (PyErr_Occurred()) return false;
+    *out = (int32_t)value;
+    if (*out == value) return true;
+    return PyErr_Format(PyExc_OverflowError, "%lld does not fit 32 bits", value), false;
+}
+
 static PyObject *build_dynamic_shared(PyObject *self, PyObject *number) {
-    long bytes = PyLong_AsLong(number);
-    if (PyErr_Occurred()) return NULL;
-    tk_kernel_dynamic_shared(builder_of(self), (int32_t)bytes);
+    int32_t bytes;
+    if (!int32_of(number, &bytes)) return NULL;
+    tk_kernel_dynamic_shared(builder_of(self), bytes);
     return none_or_error(self);
 }
 
@@ -649,11 +657,8 @@ static bool integers_of(PyObject *tuple, Py_ssize_t most, int32_t *out) {
     if (PyTuple_Size(tuple) > most)
         return PyErr_Format(PyExc_ValueError, "%zd extents of a tensor map", PyTuple_Size(tuple)),
                false;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); i++) {
-        long number = PyLong_AsLong(PyTuple_GetItem(tuple, i));
-        if (PyErr_Occurred()) return false;
-        out[i] = (int32_t)number;
-    }
+    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); i++)
+        if (!int32_of(PyTuple_GetItem(tuple, i), &out[i])) return false;
     return true;
 }
 

@@ -212,13 +212,20 @@ PyObject *tkpy_target(PyObject *module, PyObject *args) {
     return PyUnicode_FromString(tk_target_name(tk_target_use(target)));
 }
 
-/* Of a call's keywords, of which there is one: `target`, None or a name. */
+/* Of a call's keywords, of which there is one: `target`, None or a name. A name is there once. */
 static bool keyword_target(PyObject *names, PyObject *const *values, tk_target *out) {
-    PyObject *name = PyTuple_GetItem(names, 0);
-    if (PyTuple_Size(names) != 1 || PyUnicode_CompareWithASCIIString(name, "target"))
-        return PyErr_Format(PyExc_TypeError, "launch has no keyword %U but target", name), false;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(names); i++) {
+        PyObject *name = PyTuple_GetItem(names, i);
+        if (PyUnicode_CompareWithASCIIString(name, "target"))
+            return PyErr_Format(PyExc_TypeError, "launch has no keyword %U, only target", name),
+                   false;
+    }
     if (values[0] == Py_None) return true;
-    const char *text = PyUnicode_Check(values[0]) ? PyUnicode_AsUTF8AndSize(values[0], NULL) : "";
+    if (!PyUnicode_Check(values[0]))
+        return PyErr_Format(PyExc_TypeError, "launch: target is %R, expected a string or None",
+                            values[0]),
+               false;
+    const char *text = PyUnicode_AsUTF8AndSize(values[0], NULL);
     return text && find_target(text, out);
 }
 

@@ -42,6 +42,8 @@ static bool read_tensor(PyObject *row, tk_library_tensor *out) {
     long long align;
     *out = (tk_library_tensor){.rank = -1};
     if (row == Py_None) return true;
+    if (!PyTuple_Check(row))
+        return PyErr_Format(PyExc_TypeError, "%R describes no tensor", row), false;
     if (!PyArg_ParseTuple(row, "sO!O!L", &element, &PyTuple_Type, &shape, &PyTuple_Type, &stride,
                           &align))
         return false;

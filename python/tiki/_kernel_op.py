@@ -61,16 +61,26 @@ class kernel_op:
 
     def __call__(self, *args: Any) -> Any:
         if self._function is None:  # used as @kernel_op(hidden=1)
+            if len(args) != 1 or not callable(args[0]):
+                raise TypeError("kernel_op decorates one function")
             self._take(args[0])
             return self
         if not _core._transforming():  # nobody can ask for a rule
             return self._plain(args)
-        if self._target is None:
-            results = _core._custom(self._forward, self._vjp, self._jvp, self._vmap, args)
-        else:
-            by = self._targeted
-            results = _core._custom(by(self._forward), by(self._vjp), by(self._jvp), by(self._vmap), args)
-        return self._visible(results)
+        hidden: list[Any] = []  # types of this call's residuals
+
+        def forward(*given: Any) -> tuple[Any, ...]:
+            results = self._forward(*given)
+            hidden[:] = [(r.shape, r.dtype) for r in results[len(results) - self._hidden :]]
+            return results
+
+        def jvp(primals: Any, tangents: Any) -> Any:
+            return self._jvp(primals, tangents, hidden)
+
+        rules = (forward, self._vjp, jvp, self._vmap)
+        if self._target is not None:
+            rules = tuple(self._targeted(rule) for rule in rules)
+        return self._visible(_core._custom(*rules, args))
 
     def _plain(self, args: tuple[Any, ...]) -> Any:
         if self._target is None:
@@ -100,8 +110,6 @@ class kernel_op:
         results = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         if len(results) <= self._hidden:
             raise ValueError(f"{self._name} gave {len(results)} results, {self._hidden} of them hidden")
-        if self._hidden:
-            self._types = [(r.shape, r.dtype) for r in results[len(results) - self._hidden :]]
         return results
 
     @property
@@ -118,7 +126,7 @@ class kernel_op:
         rule = self._rule("vjp", "reverse mode")
         return rule(primals, self._visible(tuple(cotangents)), outputs if len(outputs) > 1 else outputs[0])
 
-    def _jvp(self, primals: Any, tangents: Any) -> Any:
+    def _jvp(self, primals: Any, tangents: Any, hidden: list[Any]) -> Any:
         import tiki
 
         given = self._rule("jvp", "forward mode")(primals, tangents)
@@ -126,7 +134,7 @@ class kernel_op:
         if self._hidden == 0:
             return given
         with tiki.stream(given[0].device):
-            return given + tuple(tiki.zeros(shape, dtype) for shape, dtype in self._types)
+            return given + tuple(tiki.zeros(shape, dtype) for shape, dtype in hidden)
 
     def _vmap(self, inputs: Any, axes: Any) -> Any:
         arguments = inputs if isinstance(inputs, tuple) else (inputs,)

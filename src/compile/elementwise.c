@@ -85,11 +85,12 @@ static const formula formulas[TK_OP_COUNT] = {
                      NULL},
     [TK_OP_tan] = {"%s = sin $0 : $t\n    %k = cos $0 : $t\n    %r = div %s, %k : $t", NULL, NULL,
                    NULL},
-    [TK_OP_sign] = {NULL,
-                    "%p = icmp.sgt $0, $t(0) : i1\n    %n = icmp.slt $0, $t(0) : i1\n"
-                    "    %m = select %n, $t(-1), $t(0) : $t\n    %r = select %p, $t(1), %m : $t",
-                    "%p = icmp.ne $0, $t(0) : i1\n    %r = select %p, $t(1), $t(0) : $t",
-                    "%r = or $0, $0 : i1"},
+    [TK_OP_sign] =
+        {NULL,
+         "%p = icmp.sgt $0, $t(0) : i1\n    %below = icmp.slt $0, $t(0) : i1\n"
+         "    %m = select %below, $t(-1), $t(0) : $t\n    %r = select %p, $t(1), %m : $t",
+         "%p = icmp.ne $0, $t(0) : i1\n    %r = select %p, $t(1), $t(0) : $t",
+         "%r = or $0, $0 : i1"},
     [TK_OP_bitwise_invert] = {NULL, "%r = not $0 : $t", "%r = not $0 : $t", "%r = not $0 : i1"},
     /* Division by zero gives 0; the quotient is rounded down. */
     [TK_OP_floor_divide] =

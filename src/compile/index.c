@@ -403,6 +403,11 @@ static int64_t groups_for(const scatter *s) {
     return groups;
 }
 
+static void note_scatter_faults(const scatter *s) {
+    for (int k = 0; k < s->n_indices; k++)
+        note_faults(s->call, &s->call->inputs[s->first + k], s->most[k], s->length[k]);
+}
+
 static tk_status run_scatter(scatter *s, const tk_strided *updates, const tk_strided *out) {
     const tk_strided *indices = s->call->inputs + s->first;
     launch l;
@@ -426,8 +431,8 @@ static tk_status run_scatter(scatter *s, const tk_strided *updates, const tk_str
     for (int k = 0; k < s->n_indices; k++) {
         put_int(&l, s->most[k]);
         put_int(&l, s->step[k]);
-        note_faults(s->call, &indices[k], s->most[k], s->length[k]);
     }
+    note_scatter_faults(s);
     return run(s->call, &scatters, &l);
 }
 
@@ -470,6 +475,10 @@ static tk_status scatter_wide(scatter *s, describing describe, const tk_strided 
 
 static tk_status scatter_all(scatter *s, describing describe, const tk_strided *updates) {
     const tk_strided *a = &s->call->inputs[0], *out = &s->call->outputs[0];
+    if (out->size == 0 && updates->size) { /* what there is to write has no place */
+        describe(s, updates, out);
+        note_scatter_faults(s);
+    }
     if (out->size == 0) return TK_OK;
     bool sums = s->mode == TK_ADD || s->mode == TK_PROD;
     if (updates->size && sums && tk_text_is_half(out->dtype))

@@ -56,12 +56,14 @@ void tk_library_tensor_of(const tk_strided *view, tk_library_tensor *out) {
 
 void tk_extent_of(const tk_strided *view, size_t *out_before, size_t *out_bytes) {
     int64_t low = 0, high = 0, size = (int64_t)tk_dtype_size(view->dtype);
+    *out_before = *out_bytes = 0;
+    if (view->size == 0) return;
     for (int i = 0; i < view->rank; i++) {
-        int64_t span = view->shape[i] > 0 ? (view->shape[i] - 1) * view->strides[i] : 0;
+        int64_t span = (view->shape[i] - 1) * view->strides[i];
         *(span < 0 ? &low : &high) += span;
     }
     *out_before = (size_t)(-low * size);
-    *out_bytes = view->size ? (size_t)((high - low + 1) * size) : 0;
+    *out_bytes = (size_t)((high - low + 1) * size);
 }
 
 /* ---- the table ---- */

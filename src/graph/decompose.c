@@ -51,10 +51,12 @@ static tk_node *softmax(tk_builder *b, tk_list axes, tk_node *a) {
     return narrow(b, soft, a);
 }
 
-/* What is subtracted is 0 where the maximum is infinite: exp and log then give that infinity. */
+/* What is subtracted is 0 where the maximum is infinite: exp and log then give that infinity. Of no
+ * elements the sum is 0, and there is no maximum. */
 static tk_node *logsumexp(tk_builder *b, tk_list axes, tk_node *a) {
     tk_attrs_reduce attrs = {.axes = axes};
     tk_node *x = widen(b, a);
+    if (a->size == 0) return narrow(b, tkb_log(b, tkb_node1(b, TK_OP_reduce_sum, x, &attrs)), a);
     tk_node *top = tkb_stop_gradient(b, tkb_node1(b, TK_OP_reduce_max, x, &attrs));
     tk_node *far = tkb_equal(b, tkb_abs(b, top), tkb_scalar_like(b, top, INFINITY));
     tk_node *base = tkb_where(b, far, tkb_scalar_like(b, top, 0), top);

@@ -466,6 +466,13 @@ def test_errors_at_their_line(function, words):
         assert message.startswith(f"{os.path.abspath(__file__)}:{marked_line(function)}: "), message
 
 
+@pytest.mark.parametrize("device", ["cpu", "emulator"])
+def test_emulate_writes_what_kernels_write(device):
+    x, z = (tk.ones((70,)).to_device(getattr(tk, device)) for _ in range(2))
+    assert not any(report.findings for report in cute.compile(add, x, x, z).emulate(x, x, z))
+    assert x.device == z.device == getattr(tk, device) and z.tolist() == [2] * 70
+
+
 @cute.kernel(grid=1, block=32)
 def out_of_bounds(x):
     x[thread_idx()[0] + 1000] = 0.0
@@ -485,6 +492,8 @@ def test_errors_of_calls():
         cute.empty((3,), "float32")
     with pytest.raises(RuntimeError, match="an array of cute.empty is read before a kernel wrote it"):
         cute.jit(lambda x: add_kernel(x, cute.empty_like(x), x).launch(grid=1, block=64))(x)
+    with pytest.raises(KernelError, match="returns an array of cute.empty that no kernel writes"):
+        cute.jit(lambda x: [x, cute.empty_like(x)])(x)
     with pytest.raises(KernelError, match="one array is bound to two parameters that kernel"):
         cute.jit(lambda x: writes_two(x, x).launch(grid=1, block=4))(x)
     launch = cute.jit(lambda x: out_of_bounds(x).launch())

@@ -309,6 +309,13 @@ class Compiled:
         self.arguments = trace.arguments
         self.result = result
         self.steps = [_Step(one) for one in self.launches]
+        self.written = {slot for step in self.steps for _, slot in step.writes}
+        _map(result, self.check_result)
+
+    def check_result(self, one: Any) -> None:
+        """An array that nothing writes has no elements to return."""
+        if isinstance(one, HostTensor) and one.slot >= self.arguments and one.slot not in self.written:
+            raise fail(f"{self.function.__name__} returns an array of cute.empty that no kernel writes")
 
     @property
     def kernels(self) -> list[Any]:
@@ -618,8 +625,9 @@ class Arguments:
             ]
             reports.append(launch.kernel.run(values, seed, resident))
         for array, bits in zip(self.arrays, memory):
-            if isinstance(array, _core.array):
-                _core._device["replace"](array, _core.array(bits).view(array.dtype))
+            if isinstance(array, _core.array) and any(array is self.arrays[slot] for slot in plan.written):
+                new = _core.array(bits).view(array.dtype)
+                _core._device["replace"](array, new.to_device(array.device))
         return reports, memory
 
 

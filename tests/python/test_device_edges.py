@@ -1,0 +1,86 @@
+"""Ops on the emulator at their edges, against the processor: no elements, views without elements, integers, indices."""
+
+import numpy as np
+import pytest
+
+import tiki as tk
+from tiki import _core
+from tiki.kernels import library
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool_"]
+
+
+def on(device, values, dtype="float32"):
+    return tk.array(np.array(values), getattr(tk, dtype)).to_device(device)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_sign_of_integers(dtype):
+    values = [0, 1, 100] if dtype.startswith(("u", "b")) else [-100, -1, 0, 1, 100]
+    there = tk.sign(on(tk.emulator, values, dtype))
+    assert there.dtype == getattr(tk, dtype) and there.tolist() == tk.sign(on(tk.cpu, values, dtype)).tolist()
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("name", ["sum", "prod", "any", "all", "logsumexp"])
+def test_reductions_of_nothing(name, keepdims):
+    for shape, axis in [((0,), None), ((3, 0), 1), ((3, 0), 0), ((0, 3), 0), ((2, 0, 3), (1, 2)), ((2, 0, 3), None)]:
+        for view in (lambda x: x, lambda x: x[::-1], lambda x: x.T if x.ndim == 2 else x[..., 1:]):
+            there, here = (
+                getattr(tk, name)(view(on(device, np.zeros(shape))), axis=axis, keepdims=keepdims)
+                for device in (tk.emulator, tk.cpu)
+            )
+            assert there.shape == here.shape and there.tolist() == here.tolist(), (shape, axis)
+
+
+def test_gradient_of_logsumexp_of_nothing():
+    assert tk.grad(lambda x: tk.logsumexp(x, axis=1).sum())(on(tk.emulator, np.zeros((2, 0)))).shape == (2, 0)
+
+
+def test_attention_without_keys():
+    q = on(tk.emulator, np.ones((1, 2, 3, 8)))
+    none = on(tk.emulator, np.ones((1, 2, 0, 8)))
+    assert not tk.fast.scaled_dot_product_attention(q, none, none, scale=1.0).any().item()
+
+
+@pytest.mark.parametrize("device", [tk.cpu, tk.emulator])
+def test_indices_into_nothing(device):
+    """No index is in range of an axis without elements, whether something is read or written."""
+    at = on(device, [[0, 0], [0, 0]], "int32")
+    for x in (on(device, np.zeros((2, 0))), on(device, np.zeros((2, 3)))[:, 3:], on(device, np.zeros((0, 2)))[::-1].T):
+        with pytest.raises(IndexError, match="index 0 is out of range for an axis of length 0"):
+            tk.eval(tk.take_along_axis(x, at, 1))
+        with pytest.raises(IndexError, match="index 0 is out of range for an axis of length 0"):
+            tk.eval(tk.put_along_axis(x, at, on(device, np.ones((2, 2))), 1))
+        assert tk.put_along_axis(x, at[:, :0], on(device, np.ones((2, 0))), 1).shape == (2, 0)
+
+
+def test_wrong_calls_of_the_library():
+    w = on(tk.emulator, [1.0, 2.0])
+    with pytest.raises(TypeError, match="operand 0 is no array"):
+        library.rms_norm(None, w)
+    with pytest.raises(TypeError, match="describes no tensor"):
+        _core._library["plan"]("softmax", (w, w), (), None)
+    with pytest.raises(TypeError, match="launch has no keyword grid, only target"):
+        tk.launch(None, target=None, grid=1)
+    with pytest.raises(TypeError, match="target is 3, expected a string or None"):
+        tk.launch(None, target=3)
+    with pytest.raises(TypeError, match="kernel_op decorates one function"):
+        tk.kernel_op(hidden=1)()
+
+
+def test_residuals_belong_to_a_call():
+    """A forward rule that calls its own op with another shape."""
+
+    @tk.kernel_op(hidden=1)
+    def square(x):
+        return x * x, x + x
+
+    @square.jvp
+    def rule(primals, tangents):
+        x, t = primals, tangents
+        return 2 * x * t if x.size == 1 else 2 * x * t + 0 * square(x[:1])
+
+    x = tk.array([1.0, 2.0, 3.0])
+    _, (tangent,) = tk.jvp(square, [x], [tk.ones_like(x)])
+    assert tangent.tolist() == [2, 4, 6]
