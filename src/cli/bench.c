@@ -93,6 +93,8 @@ int command_bench(int argc, char **argv) {
         return 0;
     }
     if (argc < 3 || strcmp(argv[1], "kernel")) {
+        if (argc > 1 && strcmp(argv[1], "kernel"))
+            fprintf(stderr, "tiki bench: expected \"kernel\", found \"%s\"\n\n", argv[1]);
         print_usage(stderr);
         return 2;
     }

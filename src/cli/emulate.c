@@ -1,8 +1,7 @@
 /* `tiki emulate`: runs a kernel on the CPU and judges it.
  *
- *     tiki emulate FILE --arg x=f32[128]:random --arg y=f32[128]:y.npy --arg n=128 [--out
- * y=out.npy]
- *         [--seed N] [--resident N] [--json] [--counts]
+ *     tiki emulate FILE --arg x=f32[128]:random --arg y=f32[128]:y.npy --arg n=128
+ *         [--out y=out.npy] [--seed N] [--resident N] [--json] [--counts]
  *
  * Findings go to standard output; exit code 1 when there is any, 2 for a wrong use. */
 #include <errno.h>
@@ -103,6 +102,23 @@ static const pair *find_pair(const pair *pairs, size_t count, const char *name) 
     return NULL;
 }
 
+static bool all_named(const tk_kernel *kernel, const pair *pairs, size_t count,
+                      const char *option) {
+    for (size_t i = 0; i < count; i++) {
+        bool found = false;
+        for (int k = 0; k < tk_kernel_params(kernel) && !found; k++) {
+            tk_kparam param;
+            if (tk_kernel_param(kernel, k, &param) != TK_OK) return false;
+            found = find_pair(&pairs[i], 1, param.name) != NULL;
+        }
+        if (found) continue;
+        fprintf(stderr, "tiki emulate: %s %.*s: kernel %s has no such parameter\n", option,
+                (int)pairs[i].length, pairs[i].name, tk_kernel_name(kernel));
+        return false;
+    }
+    return true;
+}
+
 /* ---- arguments ---- */
 
 /* f32[2,3]:random: dtype and number of elements; *out_rest is behind the colon. */
@@ -175,9 +191,26 @@ static bool copy_array(binding *b, int index, tk_array array, const char *text) 
     return tk_copy_out(array, data, bytes) == TK_OK || complain(tk_error_message(), "");
 }
 
-static bool bind_pointer(binding *b, int index, const char *text, uint64_t seed) {
+/* Memory of another width would be read as what it is not. Elements that arrays do not have, such
+ * as e4m3, are given as integers of their width. */
+static bool fits(const tk_kparam *param, tk_dtype dtype, const char *text) {
+    tk_dtype own;
+    const char *element = tk_kscalar_text(param->type.scalar);
+    if (tk_dtype_parse(element, &own) != TK_OK || own == dtype) return true;
+    if (!tk_dtype_is_float(own) && !tk_dtype_is_float(dtype) &&
+        tk_dtype_size(own) == tk_dtype_size(dtype))
+        return true;
+    fprintf(stderr, "tiki emulate: parameter %s points to %s, expected %s[SHAPE]:WHAT, found %s\n",
+            param->name, element, element, text);
+    return false;
+}
+
+static bool bind_pointer(binding *b, int index, const tk_kparam *param, const char *text,
+                         uint64_t seed) {
     const char *what;
-    if (!read_type(text, &b->dtypes[index], &b->sizes[index], &what)) return false;
+    if (!read_type(text, &b->dtypes[index], &b->sizes[index], &what) ||
+        !fits(param, b->dtypes[index], text))
+        return false;
     tk_scope scope = tk_scope_open(b->context);
     tk_array array = array_of(b, what, b->dtypes[index], b->sizes[index], seed + (uint64_t)index);
     bool ok = copy_array(b, index, array, text);
@@ -206,6 +239,9 @@ static bool bind_scalar(binding *b, int index, const tk_kparam *param, const cha
 }
 
 static bool bind_all(const request *r, const tk_kernel *kernel, binding *b) {
+    if (!all_named(kernel, r->args, r->n_args, "--arg") ||
+        !all_named(kernel, r->outs, r->n_outs, "--out"))
+        return false;
     for (int i = 0; i < tk_kernel_params(kernel); i++) {
         tk_kparam param;
         if (i >= MOST_ARGUMENTS || tk_kernel_param(kernel, i, &param) != TK_OK)
@@ -214,7 +250,7 @@ static bool bind_all(const request *r, const tk_kernel *kernel, binding *b) {
         const pair *given = find_pair(r->args, r->n_args, param.name);
         if (!given) return complain("no --arg for parameter ", param.name);
         bool pointer = param.type.kind == TK_KT_POINTER;
-        if (!(pointer ? bind_pointer(b, i, given->value, r->seed)
+        if (!(pointer ? bind_pointer(b, i, &param, given->value, r->seed)
                       : bind_scalar(b, i, &param, given->value)))
             return false;
     }
@@ -261,7 +297,7 @@ static int show(const request *r, const tk_emulation *emulation) {
     tk_status status =
         r->json ? tk_emulation_json(emulation, &text) : tk_emulation_text(emulation, &text);
     if (status != TK_OK) return complain_of_error("emulate");
-    fputs(text, stdout);
+    fputs(*text ? text : "nothing found\n", stdout);
     if (r->json) putchar('\n');
     tk_kernel_text_free(text);
     if (r->counts) print_counts(emulation);

@@ -8,7 +8,9 @@
  *
  * A form before the kernel's own is an error. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/kernel_file.h"
@@ -38,18 +40,73 @@ static int write_out(const char *path, const void *data, size_t bytes) {
 
 /* ---- fmt, verify ---- */
 
+/* The comments above the first word of a kernel, which the printer does not know. */
+static size_t head_comment(const char *text) {
+    const char *at = text;
+    while (*at == '#' || *at == '\n' || *at == '\r' || *at == ' ' || *at == '\t') {
+        const char *end = strchr(at, '\n');
+        if (*at == '#' && !end) return strlen(text);
+        at = *at == '#' ? end + 1 : at + 1;
+    }
+    while (at > text && at[-1] != '\n') at--;
+    return (size_t)(at - text);
+}
+
+/* The line of the first comment behind the head, 0 if there is none. A `#` in quotes is no comment.
+ */
+static unsigned later_comment(const char *text, size_t head) {
+    unsigned line = 1;
+    bool quoted = false;
+    for (const char *at = text; *at; at++) {
+        if (*at == '\n') line++, quoted = false;
+        if ((size_t)(at - text) < head) continue;
+        if (*at == '#' && !quoted) return line;
+        if (quoted && *at == '\\' && at[1])
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+    }
+    return 0;
+}
+
+static int format_text(const char *path, const char *text, bool write) {
+    tk_kernel *kernel = NULL;
+    char *body = NULL;
+    if (tk_kernel_parse(text, path, &kernel) != TK_OK ||
+        tk_kernel_print(kernel, 0, &body) != TK_OK) {
+        tk_kernel_release(kernel);
+        return complain_of_error("kernel fmt");
+    }
+    size_t head = head_comment(text), bytes = strlen(body);
+    char *whole = malloc(head + bytes + 1);
+    int code = 1;
+    if (whole) {
+        memcpy(whole, text, head);
+        memcpy(whole + head, body, bytes);
+        code = write_out(write ? path : NULL, whole, head + bytes);
+    }
+    free(whole);
+    tk_kernel_text_free(body);
+    tk_kernel_release(kernel);
+    return code;
+}
+
+/* Comments at the head are kept. The others have no place in a kernel, so a file with one is
+ * printed without it and never written over. */
 static int format_file(const char *path, bool write) {
     char *text;
-    tk_kernel *kernel = kernel_read("kernel fmt", path);
-    if (!kernel) return 1;
+    size_t bytes;
+    if (tk_file_read(path, &text, &bytes) != TK_OK) return complain_of_error("kernel fmt");
+    unsigned line = later_comment(text, head_comment(text));
     int code = 1;
-    if (tk_kernel_print(kernel, 0, &text) == TK_OK) {
-        code = write_out(write ? path : NULL, text, strlen(text));
-        tk_kernel_text_free(text);
-    } else {
-        complain_of_error("kernel fmt");
-    }
-    tk_kernel_release(kernel);
+    if (write && line)
+        fprintf(stderr,
+                "tiki kernel fmt: %s:%u: --write would drop this comment; only those above the "
+                "kernel are kept\n",
+                path, line);
+    else
+        code = format_text(path, text, write);
+    tk_text_free(text);
     return code;
 }
 
@@ -105,6 +162,8 @@ static int emit_contract(const tk_kernel *kernel, const char *out) {
 static int write_binary(const tk_artifact *artifact, const char *out, const void *binary,
                         size_t bytes) {
     char beside[4096];
+    if (!out && isatty(STDOUT_FILENO))
+        return fprintf(stderr, "tiki kernel build: a cubin is no text: name a file by -o\n"), 2;
     int code = write_out(out, binary, bytes);
     if (code || !out || snprintf(beside, sizeof beside, "%s.json", out) >= (int)sizeof beside)
         return code;
@@ -222,7 +281,9 @@ static int build_file(int argc, char **argv) {
 
 static int print_usage(FILE *to, int code) {
     fputs(
-        "usage: tiki kernel fmt FILE [--write]     print it as the printer does, or write it back\n"
+        "usage: tiki kernel fmt FILE [--write]     print it as the printer does, or write it "
+        "back;\n"
+        "                                          comments above the kernel are kept\n"
         "       tiki kernel verify FILE...         say what is wrong\n"
         "       tiki kernel build FILE [--target ptx|cute] [--arch sm_80|sm_90|sm_90a]\n"
         "                          [--emit WHAT] [--optimise] [--fuse] [--lines] [-o FILE]\n"
@@ -244,6 +305,8 @@ static int print_ops(void) {
     return 0;
 }
 
+static const char *const actions[] = {"fmt", "verify", "build", "report", "ops", NULL};
+
 int command_kernel(int argc, char **argv) {
     if (argc < 2) return print_usage(stderr, 2);
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) return print_usage(stdout, 0);
@@ -254,5 +317,7 @@ int command_kernel(int argc, char **argv) {
     if (!strcmp(argv[1], "verify") && argc > 2) return verify_files(argc - 2, argv + 2);
     if (!strcmp(argv[1], "report")) return kernel_report(argc - 2, argv + 2);
     if (!strcmp(argv[1], "build")) return build_file(argc - 2, argv + 2);
+    if (!is_one_of(argv[1], actions))
+        fprintf(stderr, "tiki kernel: no action is called \"%s\"\n\n", argv[1]);
     return print_usage(stderr, 2);
 }

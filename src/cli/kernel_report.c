@@ -50,6 +50,30 @@ static const char *given(const request *r, const char *name) {
     return NULL;
 }
 
+/* Whether each --arg is the integer of a parameter. */
+static bool check_arguments(const request *r, const tk_kernel *kernel) {
+    for (size_t i = 0; i < r->n_args; i++) {
+        const char *text = r->args[i], *equals = strchr(text, '=');
+        char *end = NULL;
+        bool found = false;
+        for (int k = 0; equals && k < tk_kernel_params(kernel); k++) {
+            tk_kparam param;
+            if (tk_kernel_param(kernel, k, &param) != TK_OK) return false;
+            size_t length = strlen(param.name);
+            found |= param.type.kind != TK_KT_POINTER && length == (size_t)(equals - text) &&
+                     !memcmp(text, param.name, length);
+        }
+        if (equals) (void)strtoll(equals + 1, &end, 0);
+        if (found && end != equals + 1 && !*end) continue;
+        fprintf(stderr,
+                "tiki kernel report: --arg %s, expected NAME=INTEGER of a number that kernel %s "
+                "takes\n",
+                text, tk_kernel_name(kernel));
+        return false;
+    }
+    return true;
+}
+
 /* Integers of the launch. Whether all were given. */
 static bool read_arguments(const request *r, const tk_kernel *kernel, tk_kargument *arguments) {
     bool all = true;
@@ -159,7 +183,7 @@ int kernel_report(int argc, char **argv) {
     tk_kernel *kernel =
         kernel_lowered("kernel report", kernel_read("kernel report", r.path), TK_KFORM_THREAD, 0);
     if (!kernel) return 1;
-    int code = print_static(kernel);
+    int code = check_arguments(&r, kernel) ? print_static(kernel) : 2;
     if (!code) print_assembled(kernel, r.arch);
     bool bound = read_arguments(&r, kernel, arguments);
     if (!code && bound) code = print_patterns(kernel, arguments, r.warp);

@@ -23,7 +23,13 @@ expect 2 "usage: tiki kernel" "$tiki" kernel
 expect 0 "mul " "$tiki" kernel ops
 "$tiki" kernel verify examples/kernels/*.tk
 "$tiki" kernel fmt "$add" >"$folder/add.tk"
-sed 1d "$add" | cmp - "$folder/add.tk"
+cmp "$add" "$folder/add.tk"
+sed 's/  %thread/ # mine\n %thread/' "$add" >"$folder/comment.tk"
+expect 1 "comment.tk:14: --write would drop this comment" "$tiki" kernel fmt "$folder/comment.tk" --write
+grep -q "# mine" "$folder/comment.tk"
+sed 's/  %thread = /  %thread   =   /' "$add" >"$folder/spaces.tk"
+"$tiki" kernel fmt "$folder/spaces.tk" --write
+cmp "$add" "$folder/spaces.tk"
 sed 's/add %a/addd %a/' "$add" >"$folder/bad.tk"
 expect 1 "\"addd\" is no operation" "$tiki" kernel verify "$folder/bad.tk"
 expect 0 "add.rn.f32" "$tiki" kernel build "$add" --emit ptx
@@ -35,6 +41,10 @@ expect 0 "32 lanes of  4 bytes, 4 sectors, least 4: x" "$tiki" kernel report "$a
 expect 0 "passes over the banks" "$tiki" kernel report "$tile" --svg "$folder/accesses.svg"
 grep -q "</svg>" "$folder/accesses.svg"
 expect 2 "no file given" "$tiki" kernel report
+expect 2 "--arg m=1, expected NAME=INTEGER" "$tiki" kernel report "$add" --arg m=1
+expect 2 "--arg n=1k, expected NAME=INTEGER" "$tiki" kernel report "$add" --arg n=1k
+expect 2 'no action is called "foo"' "$tiki" kernel foo
+expect 2 'expected "kernel", found "foo"' "$tiki" bench foo
 expect 0 "form tensor" "$tiki" kernel build "$tile" --emit tensor
 expect 0 "locate %from" "$tiki" kernel build "$tile" --emit view
 expect 0 "form thread" "$tiki" kernel build "$tile" --emit thread --optimise
@@ -48,6 +58,11 @@ run="$tiki emulate $add --arg x=f32[100]:random --arg y=f32[100]:random --arg z=
 expect 0 "1980 lane operations" $run --arg n=100 --counts
 expect 1 "out of bounds" $run --arg n=101
 expect 1 '"kind": "out of bounds"' $run --arg n=101 --json
+expect 0 "nothing found" $run --arg n=100
+expect 2 "--arg m: kernel vector_add has no such parameter" $run --arg n=100 --arg m=1
+expect 2 "--out w: kernel vector_add has no such parameter" $run --arg n=100 --out w="$folder/w.npy"
+expect 2 "parameter x points to f32, expected f32[SHAPE]:WHAT, found f16[100]:random" \
+    "$tiki" emulate "$add" --arg x=f16[100]:random --arg y=f32[100]:random --arg z=f32[100]:zeros --arg n=100
 expect 1 "requires %n >= 0" $run --arg n=-1
 expect 2 "no --arg for parameter n" $run
 expect 2 "expected an integer" $run --arg n=ten
