@@ -64,7 +64,8 @@ tk_status tk_rows_check(const tk_library_call *call, int64_t rows, int64_t colum
     if (s->held && columns > reach)
         return tk_library_fail(call, TK_INVALID_ARGUMENT,
                                "schedule: %lld threads hold %lld vectors of %d elements, which is "
-                               "less than a row of %lld",
+                               "less than a row of %lld: raise threads_per_row, or held (0 reads "
+                               "the row again)",
                                (long long)of_row, (long long)s->held, lanes, (long long)columns);
     if (s->cluster > 1 && s->threads_per_row < 32)
         return tk_library_fail(

@@ -225,6 +225,17 @@ def test_extents_are_checked():
         named.emulate(x, y, x)
     with pytest.raises(KernelError, match="x has 2 axes, kernel add_kernel was made for 1"):
         named.emulate(x.reshape(2, 5), x, x)
+    with pytest.raises(KernelError, match="z is an array of float64, kernel add_kernel was made for float32"):
+        named.emulate(x, x, x.astype("f8"))
+    with pytest.raises(KernelError, match="x is a list, kernel add_kernel expects an array"):
+        named.emulate([1.0], x, x)
+    with pytest.raises(KernelError, match="z is written by kernel add_kernel, and Tiki's arrays are values"):
+        named.emulate(x, x, tk.zeros((10,)))
+    assert not named.emulate(tk.zeros((10,)), x, x.copy().view("u4")).findings
+    halves = [TensorSpec("bfloat16", "n")] * 3
+    z = numpy.zeros(10, "u2")
+    add_kernel.lower(*halves, grid=1, block=64).emulate(*[tk.arange(10).astype(tk.bfloat16)] * 2, z)
+    assert (z.astype("u4") << 16).view("f4").tolist() == [2 * i for i in range(10)]
     plan = cute.compile(add, x, x, x)
     with pytest.raises(KernelError, match="was compiled for other arguments"):
         plan(y, y, y)

@@ -14,19 +14,21 @@ import types
 from collections.abc import Callable
 from typing import Any, overload
 
+from tiki import _core
 from tiki.kernels.cute.lib import _contract as contract
 from tiki.kernels.cute.lib import _host, _memory, _tape
 from tiki.kernels.cute.lib import _numeric as numeric
 from tiki.kernels.cute.lib._capture import capture
 from tiki.kernels.cute.lib._contract import Dim, Parameter
 from tiki.kernels.cute.lib._host import HostNumber, HostTensor, plain
-from tiki.kernels.cute.lib._numeric import BFloat16, Int32, Numeric, NumericMeta
+from tiki.kernels.cute.lib._numeric import BFloat16, Int32, Numeric, NumericMeta, as_dtype
 from tiki.kernels.cute.lib._specs import (
     Constexpr,
     TensorSpec,
     element_strides,
     hashable,
     is_array,
+    name_of,
     number_of,
     row_major,
     spec_of,
@@ -325,10 +327,16 @@ class Lowered:
         ]
 
     def check(self, arguments: dict[str, Any]) -> None:
-        """Arrays have the extents that the kernel was made for."""
+        """Arrays have the element types and extents that the kernel was made for."""
         named: dict[str, int] = {}
         for name, spec in self.specs.items():
-            shape = arguments[name].shape
+            argument = arguments[name]
+            if not hasattr(argument, "shape") or not hasattr(argument, "dtype"):
+                raise fail(f"{name} is a {type(argument).__name__}, kernel {self.raw.name} expects an array")
+            if not _may_stand_for(as_dtype(argument.dtype), spec.dtype):
+                given, made = name_of(as_dtype(argument.dtype)), name_of(spec.dtype)
+                raise fail(f"{name} is an array of {given}, kernel {self.raw.name} was made for {made}")
+            shape = argument.shape
             if len(shape) != len(spec.shape):
                 raise fail(f"{name} has {len(shape)} axes, kernel {self.raw.name} was made for {len(spec.shape)}")
             for extent, given in zip(spec.shape, shape):
@@ -350,8 +358,19 @@ class Lowered:
         return self.run(self.values(*args, **kwargs), seed, resident)
 
     def run(self, values: list[Any], seed: int, resident: int) -> Any:
+        for binding, value in zip(self.bindings, values):
+            if binding.part == "data" and binding.param.access & 2 and isinstance(value, _core.array):
+                raise fail(
+                    f"{binding.argument} is written by kernel {self.raw.name}, and Tiki's arrays are values: "
+                    f"emulate takes a NumPy array there, a launch in a @cute.jit function takes both"
+                )
         taken = tuple(_memory_of(v) if b.part == "data" else _bits(b, v) for b, v in zip(self.bindings, values))
         return types.SimpleNamespace(**self.program.emulate(taken, seed, resident))
+
+
+def _may_stand_for(given: Any, made: Any) -> bool:
+    """The type itself, or integers of its width, as whose bits NumPy holds bfloat16 and the like."""
+    return given is made or (given.bytes == made.bytes and not given.is_float)
 
 
 def _value_of(binding: Binding, argument: Any) -> Any:
@@ -386,6 +405,9 @@ def _bits(binding: Binding, value: Any) -> int:
 
 def _memory_of(array: Any) -> Any:
     """The bytes of an array, in one piece: from its first element to its last."""
+    if isinstance(array, _core.array):
+        whole = _core.contiguous(array)  # it counts as contiguous rows
+        return whole.view(_core.uint16) if whole.dtype == _core.bfloat16 else whole
     if not hasattr(array, "flags") or not hasattr(array, "view"):
         return array
     if array.flags.c_contiguous:
