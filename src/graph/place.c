@@ -59,7 +59,7 @@ tk_status tk_place_choose(tk_graph *graph, tk_op op, size_t n_inputs, tk_node *c
         if (tk_place_of(inputs[i]) != place)
             return tk_fail(TK_INVALID_ARGUMENT,
                            "%s: operand 0 is on %s and operand %zu on %s: move one of them with "
-                           "to_device",
+                           "to_device, in C tk_to_stream",
                            tk_op_title(op), name_of(graph, place), i,
                            name_of(graph, tk_place_of(inputs[i])));
     if (place == 0 || tk_op_of(op)->lower == TK_LOWER_ALIAS) return TK_OK;
