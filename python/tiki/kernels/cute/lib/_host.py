@@ -624,8 +624,9 @@ class Arguments:
                 for one in launch.values
             ]
             reports.append(launch.kernel.run(values, seed, resident))
+        given = [self.arrays[slot] for slot in plan.written if slot < len(self.arrays)]  # the others were made
         for array, bits in zip(self.arrays, memory):
-            if isinstance(array, _core.array) and any(array is self.arrays[slot] for slot in plan.written):
+            if isinstance(array, _core.array) and any(array is one for one in given):
                 new = _core.array(bits).view(array.dtype)
                 _core._device["replace"](array, new.to_device(array.device))
         return reports, memory
