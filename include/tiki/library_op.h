@@ -22,7 +22,7 @@ TK_API tk_array tk_kernel_softmax(tk_array x, const tk_library_schedule *schedul
 /* The last two axes exchanged, in memory. */
 TK_API tk_array tk_kernel_transpose(tk_array x, const tk_library_schedule *schedule);
 
-/* The sum over all axes but the last, in float32. */
+/* The sum over all axes but the last, added in float32; the dtype of x. */
 TK_API tk_array tk_kernel_column_sum(tk_array x, const tk_library_schedule *schedule);
 
 /* a b over the last two axes, of one half dtype, with sums in float32; leading axes are equal.

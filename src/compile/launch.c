@@ -356,6 +356,13 @@ static size_t bytes_of(const tk_strided *view) {
     return (size_t)view->size * tk_dtype_size(view->dtype);
 }
 
+static void set_row_major(tk_strided *view) {
+    for (int64_t stride = 1, axis = view->rank - 1; axis >= 0; axis--) {
+        view->strides[axis] = stride;
+        stride *= view->shape[axis];
+    }
+}
+
 tk_status tk_copy_operand(tk_operand_copies *copies, const tk_strided *view, tk_strided *out) {
     const tk_body_call *call = copies->call;
     tk_buffer *buffer;
@@ -365,10 +372,7 @@ tk_status tk_copy_operand(tk_operand_copies *copies, const tk_strided *view, tk_
     copies->buffers[copies->count++] = buffer;
     *out = *view;
     out->data = buffer->data;
-    for (int64_t stride = 1, axis = view->rank - 1; axis >= 0; axis--) {
-        out->strides[axis] = stride;
-        stride *= view->shape[axis];
-    }
+    set_row_major(out);
     tk_body_call copy = {.op = TK_OP_contiguous,
                          .n_inputs = 1,
                          .inputs = view,
@@ -388,6 +392,7 @@ tk_status tk_launch_operand(tk_operand_copies *copies, const tk_strided *view, i
                             tk_strided *out) {
     if (!lies_well(view, align)) return tk_copy_operand(copies, view, out);
     *out = *view;
+    set_row_major(out); /* strides of axes with one element or none may be any */
     return TK_OK;
 }
 

@@ -23,10 +23,11 @@ static void release_launch(tk_ref *ref) { tk_free(ref); }
 /* ---- running ---- */
 
 /* The library reads rows with elements beside each other; products take either of two axes. */
-static bool library_takes(const library_launch *launch, const tk_strided *view) {
-    if (tk_strides_row_major(view->rank, view->shape, view->strides)) return true;
+static bool takes_as_it_lies(const library_launch *launch, const tk_strided *view) {
     int last = view->rank - 1;
-    return launch->strided && view->rank >= 2 && (uintptr_t)view->data % 16 == 0 &&
+    return launch->strided && view->rank >= 2 &&
+           !tk_strides_row_major(view->rank, view->shape, view->strides) &&
+           (uintptr_t)view->data % 16 == 0 &&
            (view->strides[last] == 1 || view->strides[last - 1] == 1) && view->strides[last] >= 1 &&
            view->strides[last - 1] >= 1;
 }
@@ -38,7 +39,7 @@ static tk_status view_slot(const library_launch *launch, tk_operand_copies *copi
     if (from <= -2) *out = call->outputs[-2 - from];
     if (from < 0) return TK_OK;
     const tk_strided *view = &call->inputs[from];
-    if (!library_takes(launch, view)) return tk_copy_operand(copies, view, out);
+    if (!takes_as_it_lies(launch, view)) return tk_launch_operand(copies, view, 1, out);
     *out = *view;
     return TK_OK;
 }

@@ -239,6 +239,10 @@ tk_array tk_kernel_column_sum(tk_array x, const tk_library_schedule *schedule) {
                                           .vjp = column_sum_vjp,
                                           .jvp = column_sum_jvp,
                                           .batching = TK_BATCHING_LOOP};
+    if (x.node && tk_array_status(x) == TK_OK && tk_array_rank(x) < 1)
+        return tk_error_array(tk_array_context(x),
+                              tk_fail(TK_SHAPE_ERROR, "column_sum: x has no axes, expected one or "
+                                                      "more"));
     return call(&rules, 0, schedule, &x, 1);
 }
 

@@ -84,3 +84,24 @@ def test_residuals_belong_to_a_call():
     x = tk.array([1.0, 2.0, 3.0])
     _, (tangent,) = tk.jvp(square, [x], [tk.ones_like(x)])
     assert tangent.tolist() == [2, 4, 6]
+
+
+@pytest.mark.parametrize("name", ["softmax", "rms_norm", "transpose", "column_sum"])
+def test_library_of_axes_with_one_element_or_none(name):
+    """Their strides may be any."""
+    x = tk.array(np.arange(12, dtype="f4").reshape(3, 4))
+    function = getattr(library, name)
+    for view in (
+        lambda x: x[:, ::2][:, :1],
+        lambda x: x[:, ::-1][:, 3:],
+        lambda x: x[::-1][2:],
+        lambda x: x[:0, ::2],
+        lambda x: x[:, ::-2][:, 2:],
+    ):
+        expected = function(tk.array(np.array(view(x))).to_device(tk.emulator))
+        assert function(view(x.to_device(tk.emulator))).tolist() == expected.tolist()
+
+
+def test_column_sum_of_a_number():
+    with pytest.raises(ValueError, match="column_sum: x has no axes, expected one or more"):
+        library.column_sum(on(tk.emulator, 1.0))

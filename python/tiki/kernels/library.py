@@ -119,7 +119,7 @@ def transpose(x: _core.array, schedule: _Schedule = None, target: str | None = N
 
 
 def column_sum(x: _core.array, schedule: _Schedule = None, target: str | None = None) -> _core.array:
-    """The sum over all axes but the last, in float32."""
+    """The sum over all axes but the last, added in float32; the dtype of x."""
     return _call("column_sum", (x,), 0.0, schedule, target)
 
 
