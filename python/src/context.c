@@ -26,6 +26,14 @@ static void choose_blas(void) {
     Py_XDECREF(module);
 }
 
+void tkpy_raise_as(PyObject *exception) {
+    const char *text = tk_error_message();
+    PyObject *message = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    if (!message) return;
+    PyErr_SetObject(exception, message);
+    Py_DECREF(message);
+}
+
 tk_context *tkpy_context(void) {
     if (the_context) return the_context;
     choose_blas();
@@ -35,7 +43,7 @@ tk_context *tkpy_context(void) {
         return the_context;
     }
     the_context = NULL;
-    PyErr_SetString(PyExc_RuntimeError, tk_error_message());
+    tkpy_raise_as(PyExc_RuntimeError);
     return NULL;
 }
 
@@ -72,7 +80,7 @@ static PyObject *exception_of(tkpy_state *state, tk_status status) {
 }
 
 PyObject *tkpy_raise(tkpy_state *state, tk_status status) {
-    if (!PyErr_Occurred()) PyErr_SetString(exception_of(state, status), tk_error_message());
+    if (!PyErr_Occurred()) tkpy_raise_as(exception_of(state, status));
     return NULL;
 }
 

@@ -17,7 +17,7 @@ static PyObject *device_stream(PyObject *module, PyObject *args) {
     if (!context || !PyArg_ParseTuple(args, "s", &name)) return NULL;
     tk_status status = tk_device_stream(context, name, &stream);
     if (status == TK_NOT_FOUND) { /* no key of anything: a device that is not there */
-        PyErr_SetString(PyExc_NotImplementedError, tk_error_message());
+        tkpy_raise_as(PyExc_NotImplementedError);
         return NULL;
     }
     if (status != TK_OK) return tkpy_raise(tkpy_module_state(module), status);

@@ -200,7 +200,7 @@ static PyObject *box_outputs(tkpy_state *state, tk_arrays *arrays) {
 
 static bool find_target(const char *name, tk_target *out) {
     if (tk_target_find(name, out) == TK_OK) return true;
-    PyErr_SetString(PyExc_ValueError, tk_error_message());
+    tkpy_raise_as(PyExc_ValueError);
     return false;
 }
 

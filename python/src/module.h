@@ -49,6 +49,10 @@ static inline PyObject *tkpy_new_ref(PyObject *object) {
 /* The context of the process, made by the first call; NULL with an exception. */
 tk_context *tkpy_context(void);
 
+/* Raises with this thread's message, whose end may have been cut off in the middle of a character.
+ */
+void tkpy_raise_as(PyObject *exception);
+
 /* Raises the exception for a status with this thread's message; returns NULL. */
 PyObject *tkpy_raise(tkpy_state *state, tk_status status);
 

@@ -213,6 +213,8 @@ class Wrapped:
         if isinstance(how, str):
             return output(arguments[how].shape, arguments[how].dtype)
         made = how(*arguments.values()) if callable(how) else how
+        if isinstance(made, _Output) and made.source is not None:
+            raise NotImplementedError(f"{self.__name__}: output {name} is in place of an array, give shape and dtype")
         if isinstance(made, _Output):
             return made
         raise TypeError(f"{self.__name__}: output {name} is described by {made!r}, expected tiki.output(shape, dtype)")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiki as tk
+import tiki.cute
 from tiki import _core
 from tiki.kernels import library
 
@@ -105,3 +106,23 @@ def test_library_of_axes_with_one_element_or_none(name):
 def test_column_sum_of_a_number():
     with pytest.raises(ValueError, match="column_sum: x has no axes, expected one or more"):
         library.column_sum(on(tk.emulator, 1.0))
+
+
+@pytest.mark.parametrize("pad", ["", "a", "aa"])
+def test_long_messages_in_other_alphabets(pad):
+    """Messages are cut off, perhaps in the middle of a character."""
+    with pytest.raises(KeyError, match="the library has no kernel"):
+        _core._library["plan"](pad + "\u20ac" * 2000, (), (), None)
+    with pytest.raises(ValueError, match="expected ptx or cute|target"):
+        tk.launch(None, target=pad + "\u20ac" * 2000)
+    with pytest.raises(NotImplementedError, match="\u20ac\u20ac"):
+        _core._device["stream"](pad + "\u20ac" * 2000)
+
+
+def test_an_output_in_place_is_no_output_of_the_cute_dsl():
+    def scale(x, y, stream):
+        raise AssertionError("never called")
+
+    x = tk.ones((4,))
+    with pytest.raises(NotImplementedError, match="scale: output y is in place of an array"):
+        tk.cute.wrap(scale, outputs={"y": lambda x: tk.output(in_place=x)}).compile(x)
