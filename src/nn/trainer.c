@@ -170,8 +170,10 @@ tk_status tk_trainer_restore(tk_trainer *trainer, const tk_tree *parameters, con
     tk_status status = check_same_types(trainer->parameters, parameters);
     if (status == TK_OK) status = check_same_types(tk_trainer_state(trainer), state);
     if (status != TK_OK) return status;
+    tk_scope scope = tk_scope_open(trainer->context);
     status = take_tree(trainer->parameters, parameters);
     if (status == TK_OK) status = take_tree(tk_optimizer_state(trainer->optimizer), state);
+    tk_scope_close(scope);
     trainer->steps = step;
     return status;
 }

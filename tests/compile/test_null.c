@@ -20,6 +20,7 @@ static tk_status same(void *self, const tk_array *args, size_t n_args, tk_arrays
 static void devices(void **state) {
     (void)state;
     tk_context *context = make_context();
+    tk_scope scope = tk_scope_open(context);
     tk_stream_id stream;
     gives_status(tk_device_stream(P(context), P("cpu"), P(&stream)));
     gives(tk_stream_device_of(P(context), 0), NULL);
@@ -32,8 +33,8 @@ static void devices(void **state) {
     nothing = tk_from_memory_on(context, TK_DEFAULT_STREAM, NULL, 4, TK_SHAPE(1), NULL, TK_FLOAT32,
                                 NULL, NULL);
     assert_int_equal(tk_array_status(nothing), TK_INVALID_ARGUMENT);
-    tk_release(nothing);
     assert_int_equal(tk_array_stream(TK_NO_ARRAY), TK_DEFAULT_STREAM);
+    tk_scope_close(scope);
     tk_context_release(context);
 }
 
