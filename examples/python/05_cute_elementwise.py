@@ -15,7 +15,7 @@ try:
     import cutlass.cute as cute
     from cuda.bindings.driver import CUstream
 except ImportError as error:
-    print(f"skipped: {error}; install it with `python3 -m pip install nvidia-cutlass-dsl`")
+    print(f"skipped: {error}; install it with `python3 -m pip install 'nvidia-cutlass-dsl==4.8.*'`")
     sys.exit(0)
 
 THREADS = 128

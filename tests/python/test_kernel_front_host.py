@@ -451,6 +451,14 @@ def other_arrays(x):
     add_kernel(x, numpy.zeros(3, "f4"), x).launch(grid=1, block=64)  # here
 
 
+def written_element(x):
+    x[0] = 1.0  # here
+
+
+def arithmetic(x):
+    return 2.0 * x  # here
+
+
 def no_element_type(x):
     return cute.empty((2,), "f5")  # here
 
@@ -463,6 +471,8 @@ def no_element_type(x):
         (float_grid, "1.5 in a grid, expected an integer"),
         (negative_grid, "a grid of (1, -1)"),
         (four_extents, "a grid of 4 extents"),
+        (written_element, "elements are read and written by kernels"),
+        (arithmetic, "arithmetic with an array in a host function"),
         (elements, "elements are read and written by kernels"),
         (other_arrays, "argument y of kernel add_kernel is an array that is no argument of the host function"),
         (no_element_type, "'f5' is no element type"),

@@ -96,10 +96,16 @@ class HostTensor:
         """The same memory seen through another layout."""
         return HostTensor(self.slot, self.element_type, _tuple(layout.shape), _tuple(layout.stride), self.offset)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, *_: Any) -> Any:
         raise fail("an element of an array in a host function: elements are read and written by kernels")
 
+    def _no_arithmetic(self, *_: Any) -> Any:
+        raise fail("arithmetic with an array in a host function: kernels compute, it launches them")
+
     __setitem__: Any = __getitem__
+    __add__: Any = _no_arithmetic
+    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+    __matmul__ = __rmatmul__ = __pow__ = __rpow__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
 
     def __repr__(self) -> str:
         return f"<array of {self.element_type.__name__} {self.shape}:{self.stride} of a host function>"

@@ -570,7 +570,7 @@ class KernelFunction(JitFunction):
             given = given(*outside.values())
         if given is None:
             raise KernelError(
-                f"{self.place()}: kernel {self.__name__} has no {what}: give it to @cute.kernel or to lower"
+                f"{self.place()}: kernel {self.__name__} has no {what}: give it to @cute.kernel, lower or launch"
             )
         given = tuple(given) if isinstance(given, (tuple, list)) else (given,)
         if not 1 <= len(given) <= 3:
