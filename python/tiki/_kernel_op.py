@@ -77,10 +77,10 @@ class kernel_op:
         def jvp(primals: Any, tangents: Any) -> Any:
             return self._jvp(primals, tangents, hidden)
 
-        rules = (forward, self._vjp, jvp, self._vmap)
+        rules: list[Callable[..., Any]] = [forward, self._vjp, jvp, self._vmap]
         if self._target is not None:
-            rules = tuple(self._targeted(rule) for rule in rules)
-        return self._visible(_core._custom(*rules, args))
+            rules = [self._targeted(rule) for rule in rules]
+        return self._visible(_core._custom(rules[0], rules[1], rules[2], rules[3], args))
 
     def _plain(self, args: tuple[Any, ...]) -> Any:
         if self._target is None:
