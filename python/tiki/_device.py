@@ -118,6 +118,8 @@ class StreamContext:
     """Makes a stream or device the default inside a `with` block."""
 
     def __init__(self, s: _Streamed) -> None:
+        if not isinstance(s, (Stream, Device, DeviceType)):
+            raise TypeError(f"expected a stream or a device, not {s!r}")
         self._target = s._stream
 
     def __enter__(self) -> "StreamContext":

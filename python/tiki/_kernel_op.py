@@ -49,6 +49,8 @@ class kernel_op:
     ) -> None:
         if batching not in (None, "loop", "leading"):
             raise ValueError(f'batching is {batching!r}, expected "loop", "leading" or None')
+        if hidden < 0:
+            raise ValueError(f"hidden is {hidden}, expected a number of results")
         self._hidden, self._batching, self._target = hidden, batching, target
         self._function: Any = None
         self._rules: dict[str, Any] = {}

@@ -499,6 +499,11 @@ def out_of_bounds(x):
     x[thread_idx()[0] + 1000] = 0.0
 
 
+@cute.jit
+def counted(x, count: Int32):
+    scale_kernel(x, x, 2.0, count).launch(grid=1, block=64)
+
+
 def test_errors_of_calls():
     x = tk.zeros((4,))
     with pytest.raises(KernelError, match="arrays on cpu:0 and emulator:0: move one of them"):
@@ -513,6 +518,19 @@ def test_errors_of_calls():
         cute.empty((3,), "float32")
     with pytest.raises(RuntimeError, match="an array of cute.empty is read before a kernel wrote it"):
         cute.jit(lambda x: add_kernel(x, cute.empty_like(x), x).launch(grid=1, block=64))(x)
+    for count in (2**31, -(2**31) - 1, 8.5, float("nan")):
+        with pytest.raises(KernelError, match=f"argument count of counted is {count}, which Int32 cannot hold"):
+            counted(x, count)
+    with pytest.raises(KernelError, match=r"a grid of \(2147483648,\)"):
+        cute.jit(lambda x: out_of_bounds(x).launch(grid=2**31))(x)
+    with pytest.raises(KernelError, match="cute.dynamic of 3, expected an array"):
+        cute.dynamic(3)
+    with pytest.raises(KernelError, match=r"modes \[1\] of an array with 1"):
+        cute.dynamic(x, [1])
+    with pytest.raises(TypeError, match="expected a stream or a device, not 5"):
+        cute.jit(lambda x: out_of_bounds(x).launch(stream=5))(x)
+    with pytest.raises(ValueError, match="hidden is -1"):
+        tk.kernel_op(counted, hidden=-1)
     with pytest.raises(KernelError, match="returns an array of cute.empty that no kernel writes"):
         cute.jit(lambda x: [x, cute.empty_like(x)])(x)
     with pytest.raises(KernelError, match="one array is bound to two parameters that kernel"):

@@ -278,7 +278,7 @@ def _extents(given: Any, what: str) -> tuple[int, ...]:
     for number in numbers:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
             raise fail(f"{number!r} in a {what}, expected an integer")
-        if number < (0 if what == "grid" else 1):
+        if not (0 if what == "grid" else 1) <= number < 2**31:
             raise fail(f"a {what} of {tuple(numbers)}")
     return tuple(operator.index(number) for number in (*numbers, 1, 1)[:3])
 
@@ -469,6 +469,10 @@ class Arguments:
                 f"argument {name} of {self.function.__name__} is a {type(value).__name__}, expected a number for "
                 f"{dtype.__name__}"
             )
+        if not dtype.is_float and dtype.width > 1:
+            least = -(1 << dtype.width - 1) if dtype.signed else 0
+            if value != value or not least <= value < least + (1 << dtype.width) or int(value) != value:
+                raise fail(f"argument {name} of {self.function.__name__} is {value}, which {dtype.__name__} cannot hold")
         slot = len(self.numbers)
         self.numbers[slot] = float(value) if dtype.is_float else int(value)
         self.dtypes[slot] = dtype

@@ -72,12 +72,16 @@ class TensorSpec:
 def dynamic(array: Any, modes: Any = None, align: int = 0) -> TensorSpec:
     """An array some of whose extents (all, without `modes`) are left to the launch, so that one kernel serves them
     all: for `lower`, and as an argument of host functions."""
+    if not is_array(array):
+        raise fail(f"cute.dynamic of {array!r}, expected an array")
     shape = tuple(array.shape)
+    if any(not -len(shape) <= mode < len(shape) for mode in modes or ()):
+        raise fail(f"modes {list(modes)} of an array with {len(shape)}")
     chosen = range(len(shape)) if modes is None else [mode % len(shape) for mode in modes]
     extents = tuple(None if i in chosen else extent for i, extent in enumerate(shape))
     strides = element_strides(array)
     steps = None if strides is None else tuple(None if i in chosen else step for i, step in enumerate(strides))
-    if steps is not None and strides is not None and strides[-1] == 1:
+    if steps and strides and strides[-1] == 1:
         steps = (*steps[:-1], 1)
     spec = TensorSpec(array.dtype, extents, steps, align)
     spec.array = array
