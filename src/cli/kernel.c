@@ -82,7 +82,7 @@ static int format_text(const char *path, const char *text, bool write) {
     int code = 1;
     if (whole) {
         memcpy(whole, text, head);
-        memcpy(whole + head, body, bytes);
+        memcpy(whole + head, body, bytes + 1);
         code = write_out(write ? path : NULL, whole, head + bytes);
     }
     free(whole);

@@ -23,6 +23,13 @@ typedef struct request {
     size_t n_args;
 } request;
 
+static bool read_warp(const char *text, int *out) {
+    char *end;
+    long value = strtol(text, &end, 10);
+    *out = (int)value;
+    return end != text && !*end && value >= 0 && value < 32;
+}
+
 static bool read_request(int argc, char **argv, request *r) {
     for (int i = 0; i < argc; i++) {
         bool more = i + 1 < argc;
@@ -30,8 +37,8 @@ static bool read_request(int argc, char **argv, request *r) {
             r->svg = argv[++i];
         else if (!strcmp(argv[i], "--arch") && more)
             r->arch = argv[++i];
-        else if (!strcmp(argv[i], "--warp") && more)
-            r->warp = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--warp") && more && read_warp(argv[i + 1], &r->warp))
+            i++;
         else if (!strcmp(argv[i], "--arg") && more && r->n_args < MOST_ARGUMENTS)
             r->args[r->n_args++] = argv[++i];
         else if (argv[i][0] != '-' && !r->path)
@@ -74,18 +81,23 @@ static bool check_arguments(const request *r, const tk_kernel *kernel) {
     return true;
 }
 
-/* Integers of the launch. Whether all were given. */
+/* Integers of the launch. Whether all were given; else it says which was not. */
 static bool read_arguments(const request *r, const tk_kernel *kernel, tk_kargument *arguments) {
-    bool all = true;
     for (int i = 0; i < tk_kernel_params(kernel) && i < MOST_ARGUMENTS; i++) {
         tk_kparam param;
-        if (tk_kernel_param(kernel, i, &param) != TK_OK || param.type.kind == TK_KT_POINTER)
+        if (tk_kernel_param(kernel, i, &param) != TK_OK || param.type.kind == TK_KT_POINTER ||
+            param.type.scalar == TK_K_TMAP) /* a rule about another parameter */
             continue;
         const char *text = given(r, param.name);
-        if (text) arguments[i].bits = (uint64_t)strtoll(text, NULL, 0);
-        all = all && text;
+        if (text) {
+            arguments[i].bits = (uint64_t)strtoll(text, NULL, 0);
+            continue;
+        }
+        printf("accesses          need a number for each parameter: --arg %s=INTEGER\n",
+               param.name);
+        return false;
     }
-    return all;
+    return true;
 }
 
 static void print_memory(const tk_kanalysis *analysis) {
@@ -187,6 +199,10 @@ int kernel_report(int argc, char **argv) {
     if (!code) print_assembled(kernel, r.arch);
     bool bound = read_arguments(&r, kernel, arguments);
     if (!code && bound) code = print_patterns(kernel, arguments, r.warp);
+    if (!code && r.svg && !bound) {
+        fprintf(stderr, "tiki kernel report: --svg draws accesses, and an --arg is missing\n");
+        code = 2;
+    }
     if (!code && r.svg) code = draw(kernel, arguments, &r);
     tk_kernel_release(kernel);
     return code;

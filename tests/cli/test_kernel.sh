@@ -41,6 +41,9 @@ expect 0 "32 lanes of  4 bytes, 4 sectors, least 4: x" "$tiki" kernel report "$a
 expect 0 "passes over the banks" "$tiki" kernel report "$tile" --svg "$folder/accesses.svg"
 grep -q "</svg>" "$folder/accesses.svg"
 expect 2 "no file given" "$tiki" kernel report
+expect 0 "need a number for each parameter: --arg columns=INTEGER" "$tiki" kernel report examples/kernels/row_sum.tk --arg rows=8
+expect 2 "an --arg is missing" "$tiki" kernel report "$add" --svg "$folder/none.svg"
+expect 2 'unexpected "--warp"' "$tiki" kernel report "$add" --warp x
 expect 2 "--arg m=1, expected NAME=INTEGER" "$tiki" kernel report "$add" --arg m=1
 expect 2 "--arg n=1k, expected NAME=INTEGER" "$tiki" kernel report "$add" --arg n=1k
 expect 2 'no action is called "foo"' "$tiki" kernel foo
