@@ -336,7 +336,7 @@ tk_status tk_kcheck_group_copy(const tk_kernel *kernel, const tk_kop *op) {
             to = tile_size(kernel, op->operands[1]->type);
     TK_TRY(check_group(op));
     if (from == to || from < 0 || to < 0) return TK_OK;
-    bool spread = op->operands[0]->type.kind != op->operands[1]->type.kind;
+    bool spread = !op->operands[0]->type.tv != !op->operands[1]->type.tv;
     if (spread) return TK_OK; /* a fragment of a thread against the tile of the group */
     return tk_kcheck_fail(op, TK_SHAPE_ERROR, "%lld elements to %lld", (long long)from,
                           (long long)to);

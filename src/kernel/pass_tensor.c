@@ -7,7 +7,8 @@
  * known are copied by a loop, element by element; others are written out. With cp_async the same
  * pieces go to shared memory by cp.async; commit and wait are the kernel's own. A fragment
  * (register tensor with a thread-value layout) against a tile: each thread moves what the layout
- * says.
+ * says. Register tensors among themselves, and a fill of one: each thread has its own and does all
+ * of it.
  *
  * Who works is a condition around the work only for a group of some warps; all threads of other
  * groups are there, which the verifier asks. What a group writes is ordered by no barrier: those
@@ -111,9 +112,12 @@ static val both(tk_kput *p, val a, val b) {
 
 static tk_status write_out(tk_kput *p, const job *j, int64_t size, int64_t lanes, piece work,
                            val condition) {
-    int64_t group = tk_kgroup_size(p->kernel, j->op), vectors = size / lanes,
+    bool alone =
+        tk_ktile_is_registers(j->target) || (j->source && tk_ktile_is_registers(j->source));
+    int64_t group = alone ? 1 : tk_kgroup_size(p->kernel, j->op), vectors = size / lanes,
             rounds = (vectors + group - 1) / group;
-    val own = tk_kgroup_member(p, j->op), each = tk_kput_integer(p, TK_K_I32, lanes);
+    val own = alone ? tk_kput_integer(p, TK_K_I32, 0) : tk_kgroup_member(p, j->op);
+    val each = tk_kput_integer(p, TK_K_I32, lanes);
     if (rounds > MOST_WRITTEN_OUT)
         return tk_fail(TK_UNSUPPORTED, "%s: %lld pieces a thread, at most %d are written out",
                        tk_kop_row_of(j->op->code)->name, (long long)rounds, MOST_WRITTEN_OUT);
@@ -230,6 +234,26 @@ val tk_klower_place(tk_kput *p, const tk_layout *layout, val number) {
     return sum;
 }
 
+/* Whether the layout has what the group, the register tensor and the tile have. */
+static tk_status check_fragment(const tk_kernel *kernel, const tk_kop *op, val fragment, val tile,
+                                const tk_layout *tv) {
+    int64_t group = tk_kgroup_size(kernel, op), held = tk_ktile_size(kernel, fragment);
+    int64_t threads = tk_ktile_mode(tv, 0), values = tk_ktile_mode(tv, 1);
+    int64_t elements = tk_ktile_size(kernel, tile);
+    tk_term reach;
+    if (tk_layout_rank(tv) != 2 || threads != group || values != held)
+        return tk_fail(
+            TK_SHAPE_ERROR,
+            "copy: a thread-value layout of %lld threads and %lld values, for a group of "
+            "%lld threads and %lld registers",
+            (long long)threads, (long long)values, (long long)group, (long long)held);
+    TK_TRY(tk_layout_cosize(tv, &reach));
+    if (elements < 0 || reach.value <= elements) return TK_OK;
+    return tk_fail(TK_SHAPE_ERROR,
+                   "copy: a thread-value layout that reaches element %lld, of a tile of %lld",
+                   (long long)reach.value - 1, (long long)elements);
+}
+
 /* A fragment against a tile: value v of thread t is element tv(t, v) of the tile. */
 static tk_status copy_fragment(tk_kput *p, const tk_kop *op, val condition) {
     val source = op->operands[0], target = op->operands[1];
@@ -238,6 +262,7 @@ static tk_status copy_fragment(tk_kput *p, const tk_kop *op, val condition) {
     const tk_layout *tv = &p->kernel->layouts.items[fragment->type.tv - 1]->outer;
     tk_layout threads, values;
     tk_term size;
+    TK_TRY(check_fragment(p->kernel, op, fragment, out ? target : source, tv));
     TK_TRY(tk_layout_mode(tv, 0, &threads));
     TK_TRY(tk_layout_mode(tv, 1, &values));
     TK_TRY(tk_layout_size(&values, &size));
@@ -275,8 +300,12 @@ static tk_status lower_copy(const lowerer *w, tk_kput *p, const tk_kop *op) {
     if (how == BULK)
         return tk_fail(TK_UNSUPPORTED,
                        "copy: runs of bytes are copied by bulk_load and bulk_store");
-    if (is_fragment(source) != is_fragment(target)) return copy_fragment(p, op, condition);
     bool out = tk_ktile_is_registers(source), in = tk_ktile_is_registers(target);
+    if (out && in && group != TK_KG_THREAD && source->type.tv != target->type.tv)
+        return tk_fail(TK_UNSUPPORTED, "copy: between register tensors with different thread-value "
+                                       "layouts: through shared memory, by two copies");
+    if (out != in && (is_fragment(source) || is_fragment(target)))
+        return copy_fragment(p, op, condition);
     if (group != TK_KG_THREAD && out != in)
         return tk_fail(TK_UNSUPPORTED,
                        "copy: registers without a thread-value layout against a tile of a group");
@@ -309,9 +338,29 @@ static tk_status among_warps(const lowerer *w, tk_kput *p, tk_kop *op) {
     return lower_work(w, &inner, op);
 }
 
+static bool is_under_condition(const tk_kop *op) {
+    const tk_kop *parent = op->block->parent;
+    return parent && (parent->code == TK_KOP_if || is_under_condition(parent));
+}
+
+/* A condition may leave out the warps of a group that is not whole. */
+static tk_status check_group(const tk_kernel *kernel, const tk_kop *op) {
+    const int64_t *block = kernel->contract.block;
+    int64_t threads = block[0] * block[1] * block[2], size = tk_kgroup_size(kernel, op);
+    int64_t needed = size + 32 * tk_kop_attr(op, TK_KA_first);
+    bool some = tk_kop_attr(op, TK_KA_group) == TK_KG_WARPS;
+    if (threads >= (some ? needed : size) &&
+        (some || threads % size == 0 || is_under_condition(op)))
+        return TK_OK;
+    return tk_fail(TK_INVALID_ARGUMENT, "%s: groups of %lld threads%s in a block of %lld",
+                   tk_kop_row_of(op->code)->name, (long long)size,
+                   some ? ", behind those of other warps," : "", (long long)threads);
+}
+
 static tk_status lower_op(const lowerer *w, tk_kop *op) {
     tk_status status = TK_OK;
     tk_kput put = tk_kput_before(w->kernel, op, &status);
+    TK_TRY(check_group(w->kernel, op));
     bool some = tk_kop_attr(op, TK_KA_group) == TK_KG_WARPS;
     TK_TRY((some ? among_warps : lower_work)(w, &put, op));
     tk_kop_unlink(op);

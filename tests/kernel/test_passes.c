@@ -163,6 +163,28 @@ static void test_fragment(void **state) {
     }
 }
 
+#define HELD "regs<f32, \"(2,2):(1,2)\", \"((4,8),(2,2)):((16,1),(8,64))\">"
+
+/* Each thread of a warp fills what it holds, and copies it to what else it holds. */
+static void test_own_registers(void **state) {
+    (void)state;
+    static float y[128];
+    tk_kernel *kernel =
+        parse_text("tiki kernel 1\nkernel own(%y: ptr<f32, global> write align 4)\n"
+                   "form tensor grid (1, 1, 1) block (32, 1, 1)\n{\n"
+                   "%a = registers : " HELD "\n%b = registers : " HELD "\n"
+                   "%to = view %y : view<f32, global, \"(8,16):(16,1)\">\n"
+                   "fill.warp %a, f32(3.0)\ncopy.warp %a, %b\ncopy.warp %b, %to\n}\n");
+    tk_kernel *lower = NULL;
+    assert_ok(tk_kernel_lower(kernel, TK_KFORM_THREAD, 0, &lower));
+    tk_kbuffer buffer = {y, sizeof y, 0};
+    tk_kargument argument = {0};
+    emulate(lower, 1, &buffer, &argument);
+    for (int i = 0; i < 128; i++) assert_true(y[i] == 3);
+    tk_kernel_release(lower);
+    tk_kernel_release(kernel);
+}
+
 /* Ones and twos over k = 32: every element is 64. */
 static void test_gemm(void **state) {
     (void)state;
@@ -177,7 +199,8 @@ static void test_gemm(void **state) {
 
 /* ---- refusals ---- */
 
-static void assert_refused(const char *form, const char *body, const char *message) {
+static void assert_refused_as(tk_status status, const char *form, const char *body,
+                              const char *message) {
     char text[1024];
     tk_kernel *out = NULL;
     snprintf(text, sizeof text,
@@ -185,9 +208,42 @@ static void assert_refused(const char *form, const char *body, const char *messa
              "form %s grid (1, 1, 1) block (32, 1, 1)\n{ %%t = thread_index.x : i32\n%s\n}\n",
              form, body);
     tk_kernel *kernel = parse_text(text);
-    assert_int_equal(tk_kernel_lower(kernel, TK_KFORM_THREAD, 0, &out), TK_UNSUPPORTED);
+    assert_int_equal(tk_kernel_lower(kernel, TK_KFORM_THREAD, 0, &out), status);
     assert_error_says(message);
     tk_kernel_release(kernel);
+}
+
+static void assert_refused(const char *form, const char *body, const char *message) {
+    assert_refused_as(TK_UNSUPPORTED, form, body, message);
+}
+
+/* A copy of the 128 elements of x to itself, or to a fragment. */
+static void test_refused_groups(void **state) {
+    (void)state;
+    static const struct {
+        tk_status status;
+        const char *registers, *copy, *message;
+    } cases[] = {
+        {TK_INVALID_ARGUMENT, HELD, "copy.warpgroup %v, %v", "128 threads in a block of 32"},
+        {TK_INVALID_ARGUMENT, HELD, "copy.warps %v, %v [first = 1, count = 1]",
+         "32 threads, behind those of other warps, in a block of 32"},
+        {TK_SHAPE_ERROR, HELD, "copy.thread %v, %r",
+         "32 threads and 4 values, for a group of 1 threads and 4 registers"},
+        {TK_SHAPE_ERROR, "regs<f32, \"2:1\", \"(32,2):(1,32)\">", "copy.warp %s, %r",
+         "reaches element 63, of a tile of 32"},
+        {TK_SHAPE_ERROR, "regs<f32, \"8:1\", \"(32,4):(1,32)\">", "copy.warp %r, %v",
+         "4 values, for a group of 32 threads and 8 registers"},
+        {TK_UNSUPPORTED, "regs<f32, \"(2,2):(1,2)\", \"(32,4):(1,32)\">", "copy.warp %h, %r",
+         "different thread-value layouts"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char body[512];
+        snprintf(body, sizeof body,
+                 "%%v = view %%x : view<f32, global, \"(8,16):(16,1)\">\n%%s = view %%x : "
+                 "view<f32, global, \"32:1\">\n%%h = registers : " HELD
+                 "\n%%r = registers : %s\n%s",
+                 cases[i].registers, cases[i].copy);
+        assert_refused_as(cases[i].status, "tensor", body, cases[i].message);
+    }
 }
 
 static void test_refusals(void **state) {
@@ -209,8 +265,9 @@ static void test_refusals(void **state) {
 int main(int argc, char **argv) {
     writing = argc == 2 && !strcmp(argv[1], "--write");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),    cmocka_unit_test(test_tensor_copy),
-        cmocka_unit_test(test_view_tile), cmocka_unit_test(test_fragment),
-        cmocka_unit_test(test_gemm),      cmocka_unit_test(test_refusals)};
+        cmocka_unit_test(test_golden),        cmocka_unit_test(test_tensor_copy),
+        cmocka_unit_test(test_view_tile),     cmocka_unit_test(test_fragment),
+        cmocka_unit_test(test_gemm),          cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_own_registers), cmocka_unit_test(test_refused_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
