@@ -203,24 +203,3 @@ int tk_view_axes_last(tk_strided *view, tk_axes axes) {
     }
     return kept;
 }
-
-int tk_view_merge(tk_strided *view, int first, int last) {
-    int to = first;
-    for (int i = first; i < last; i++) {
-        if (view->shape[i] == 1) continue;
-        bool merges = to > first && view->strides[to - 1] == view->strides[i] * view->shape[i];
-        if (merges) {
-            view->shape[to - 1] *= view->shape[i];
-            view->strides[to - 1] = view->strides[i];
-        } else {
-            view->shape[to] = view->shape[i];
-            view->strides[to++] = view->strides[i];
-        }
-    }
-    for (int i = last; i < view->rank; i++) {
-        view->shape[to + i - last] = view->shape[i];
-        view->strides[to + i - last] = view->strides[i];
-    }
-    view->rank -= last - to;
-    return to - first;
-}

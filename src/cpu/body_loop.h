@@ -72,8 +72,4 @@ bool tk_view_is_dense(const tk_strided *view);
  * are. */
 int tk_view_axes_last(tk_strided *view, tk_axes axes);
 
-/* Merges neighbouring axes [first, last) of the view where its strides allow, drops those of length
- * 1; returns how many are left. The axes after them move up. */
-int tk_view_merge(tk_strided *view, int first, int last);
-
 #endif

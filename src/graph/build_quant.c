@@ -14,10 +14,6 @@ static const struct {
                                 [TK_QUANT_MXFP8] = {"mxfp8", 32, 8},
                                 [TK_QUANT_NVFP4] = {"nvfp4", 16, 4}};
 
-const char *tk_quant_mode_name(tk_quant_mode mode) {
-    return (unsigned)mode < TK_QUANT_MODE_COUNT ? modes[mode].name : "?";
-}
-
 static tk_status find_mode(const char *what, const char *name, tk_quant *out) {
     for (int i = 0; name && i < TK_QUANT_MODE_COUNT; i++)
         if (!strcmp(modes[i].name, name)) {

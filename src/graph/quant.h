@@ -46,6 +46,4 @@ static inline int64_t tk_quant_columns(tk_quant quant, int64_t groups) {
     return groups * quant.group_size;
 }
 
-const char *tk_quant_mode_name(tk_quant_mode mode);
-
 #endif

@@ -9,11 +9,11 @@
  *      and Matthews, "Extended gcd and Hermite normal form algorithms via lattice basis reduction",
  *      1998). It is Euclid's algorithm and the reduction in one, so numbers never get large. The
  *      basis is kept in integers, and each step is invertible in integers, so it is a basis
- * whatever the rounding of the lengths that chose the steps.
+ *      whatever the rounding of the lengths that chose the steps.
  *   2. Mostly a vector of the basis lies in the box. If none does, all combinations that could are
  *      enumerated, last vector first. Let w be the part of x that the vectors chosen so far fix,
- * the rest being orthogonal to it. Then |w|^2 = w.x is at most the sum of |w_i|, since x is in the
- *      cube (Ritter), and that bounds the next choice.
+ *      the rest being orthogonal to it. Then |w|^2 = w.x is at most the sum of |w_i|, since x is in
+ *      the cube (Ritter), and that bounds the next choice.
  *
  * The tests of the enumeration are rounded, so they allow MARGIN too much, and a candidate is
  * checked in integers. In a reduced basis of n vectors rounding grows by less than 3^n: MARGIN
