@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "compile/bodies.h"
 #include "compile/run.h"
+#include "graph/build.h"
 #include "kernel/contract.h"
 #include "runtime/buffer.h"
 
@@ -214,6 +215,7 @@ tk_status tk_launch_describe(tk_launch_record *record, size_t n_outputs,
         int64_t size;
         if ((unsigned)output->dtype >= TK_DTYPE_COUNT)
             return tk_fail(TK_DTYPE_ERROR, "%d is no dtype", (int)output->dtype);
+        TK_TRY(tk_shape_check(record->name, output->shape));
         TK_TRY(tk_shape_size(output->dtype, output->shape.count, output->shape.items, &size));
         if (output->in_place) TK_TRY(check_in_place(record->name, output, i, inputs, n_inputs));
         *out_empty &= size == 0;

@@ -133,6 +133,10 @@ static void test_bindings_are_checked(void **state) {
     REFUSES(TK_SHAPE_ERROR, "parameter x needs 9 elements, the array bound to it has 8");
     output.dtype = TK_FLOAT16;
     REFUSES(TK_DTYPE_ERROR, "parameter z points to f32, the array bound to it is float16");
+    output.shape.count = -3;
+    REFUSES(TK_INVALID_ARGUMENT, "vector_add: the list is not given");
+    output.shape.count = 99;
+    REFUSES(TK_SHAPE_ERROR, "vector_add: a list of 99 entries");
     output.in_place = 3;
     REFUSES(TK_INVALID_ARGUMENT, "output 0 is in place of input 2, which does not have its type");
     spec.n_outputs = 0;
