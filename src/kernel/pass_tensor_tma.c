@@ -126,12 +126,22 @@ static int64_t place_in_box(const mover *m, const int64_t *at) {
     return swizzled(linear, (tk_swizzle){.bits = bits, .base = 4, .shift = 3});
 }
 
+/* The tile may lie anywhere in its buffer, so its own elements do not tell which swizzle it is. */
+static bool has_swizzle_of_map(const mover *m, const tk_composed *c) {
+    int64_t bytes = tk_kscalar_bytes(m->map->element), width = m->map->swizzle;
+    if (c->inner == TK_INNER_NONE) return width == 0;
+    return bytes << c->swizzle.base == 16 && (int64_t)16 << c->swizzle.bits == width &&
+           c->swizzle.shift == 3;
+}
+
 static tk_status match_shared(const tk_klowerer *w, const mover *m) {
     const tk_composed *c = tk_ktype_layout(m->kernel, m->shared->type);
     int64_t bytes = tk_kscalar_bytes(m->map->element), size = 1;
     int64_t align = m->map->swizzle ? 8 * m->map->swizzle : 128;
     if (!tk_layout_is_static(&c->outer) || c->inner == TK_INNER_LAYOUT)
         return refuse("the layout in shared memory is not static");
+    if (!has_swizzle_of_map(m, c))
+        return refuse("the swizzle in shared memory is not that of the tensor map");
     for (int mode = 0; mode < m->map->rank; mode++) {
         if (tk_ktile_mode(&c->outer, mode) != m->map->box[m->axis[mode]])
             return refuse("the tile in shared memory has other modes than the box");

@@ -201,14 +201,27 @@ static const tk_kop *origin_of(const tk_kvalue *tile) {
     return op;
 }
 
-/* Bytes that divide the address of a tile's first element. */
+/* What divides the offset, in bytes, that a layout adds before its swizzle; 0: all does. */
+static uint64_t offset_divisor(const tk_kernel *kernel, const tk_kvalue *view, uint64_t bytes) {
+    const tk_composed *c = tk_ktype_layout(kernel, view->type);
+    if (c->inner == TK_INNER_NONE) return 0;
+    tk_term offset = c->offset.leaf[0];
+    if (c->offset.leaf_count != 1 || offset.kind != TK_TERM_STATIC) return bytes;
+    return (uint64_t)(offset.value < 0 ? -offset.value : offset.value) * bytes;
+}
+
+/* Bytes that divide the address of a tile's first element, before a swizzle. */
 uint64_t tk_ktile_alignment(const tk_klowerer *w, const tk_kvalue *tile) {
     const tk_kop *op = tile->kind == TK_KV_RESULT ? tile->op : NULL;
     uint64_t bytes = (uint64_t)tk_kscalar_bytes((tk_kscalar)tile->type.scalar), step;
     if (!op || !origin_of(tile)) return 1;
-    if (op->code == TK_KOP_view_of) return (uint64_t)tk_kop_attr(op->operands[0]->op, TK_KA_align);
+    if (op->code == TK_KOP_view_of)
+        return divisor_of((uint64_t)tk_kop_attr(op->operands[0]->op, TK_KA_align),
+                          offset_divisor(w->kernel, tile, bytes));
     if (op->code == TK_KOP_view)
-        return op->operands[0]->id < w->count ? w->facts[op->operands[0]->id].divisor : 1;
+        return divisor_of(op->operands[0]->id < w->count ? w->facts[op->operands[0]->id].divisor
+                                                         : 1,
+                          offset_divisor(w->kernel, tile, bytes));
     const tk_layout *from = tk_ktile_layout(w->kernel, op->operands[0]);
     switch (op->code) {
     case TK_KOP_tile:

@@ -47,7 +47,7 @@ void tk_ktile_write(tk_kput *put, tk_kvalue *tile, tk_kvalue *at, tk_kvalue *val
 
 tk_ktype tk_ktile_lanes(const tk_kvalue *tile, int64_t lanes);
 
-/* Bytes that divide the address of the first element; 0: everything does. */
+/* Bytes that divide the address of the first element, before a swizzle; 0: everything does. */
 uint64_t tk_ktile_alignment(const tk_klowerer *w, const tk_kvalue *tile);
 
 /* Whether, in the order of the layout, vectors of `lanes` elements at multiples of `lanes` lie in

@@ -272,6 +272,17 @@ static void assert_refused(const char *body, tk_status expected, const char *mes
     tk_kernel_release(kernel);
 }
 
+/* A load of a tile %t by TMA to a buffer of the layout. */
+static void assert_refused_swizzle(const char *tile, const char *layout, const char *message) {
+    char text[1024];
+    snprintf(text, sizeof text,
+             "%s%%u = shared [align = 1024] : shared<f16, \"%s\">\n"
+             "%%e = view_of %%u : view<f16, shared, \"%s\">\n"
+             "copy.warp.tma %%t, %%e, barrier=%%b, map=%%m",
+             tile, layout, layout);
+    assert_refused(text, TK_UNSUPPORTED, message);
+}
+
 #define GLOBAL(layout) "%w = view %x : view<f16, global, \"" layout "\">\n"
 
 static void test_refusals(void **state) {
@@ -295,7 +306,13 @@ static void test_refusals(void **state) {
                    "extents and strides of the view are not those of the tensor map");
     snprintf(text, sizeof text, "%scopy.warp.tma %%t, %%v, barrier=%%b, map=%%m", whole);
     assert_refused(text, TK_UNSUPPORTED,
-                   "the layout in shared memory is not that of the box and its swizzle");
+                   "the swizzle in shared memory is not that of the tensor map");
+    assert_refused_swizzle(whole, "S<3,6,3> o 0 o (8,64):(64,1)",
+                           "the swizzle in shared memory is not that of the tensor map");
+    assert_refused_swizzle(whole, "S<3,3,3> o 0 o (8,64):(1,8)",
+                           "the layout in shared memory is not that of the box and its swizzle");
+    assert_refused_swizzle(whole, "S<3,3,3> o 64 o (8,64):(64,1)",
+                           "not proven to lie at a multiple of 1024 bytes");
     assert_refused("%d = registers : regs<f32, \"(4,1,1):(1,4,4)\">\n"
                    "gemm.warp %d, %v, %v [m = 16, n = 8, k = 16]",
                    TK_SHAPE_ERROR, "gemm: a is 8 x 64, expected multiples of 16 and 16");
