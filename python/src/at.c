@@ -36,6 +36,7 @@ static PyObject *updated(PyObject *self, PyObject *value, tkpy_update update, bo
         return NULL;
     }
     tk_scope scope = tk_scope_open(tkpy_context());
+    tk_stream_id before = tkpy_beside(tkpy_handle(at->array));
     int found = tkpy_operand(state, value, &operand);
     if (found == 0)
         PyErr_Format(PyExc_TypeError, "the value must be a number or an array, not %R",
@@ -46,6 +47,7 @@ static PyObject *updated(PyObject *self, PyObject *value, tkpy_update update, bo
         tk_array changed = tkpy_update_at(state, tkpy_handle(at->array), at->key, operand, update);
         if (changed.node) result = tkpy_box(state, changed);
     }
+    (void)tk_stream_use(tkpy_context(), before);
     tk_scope_close(scope);
     return result;
 }

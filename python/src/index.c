@@ -10,6 +10,7 @@
  *
  * NumPy's rule for the place of index arrays: where they (and integers among them) stand side by
  * side, there; otherwise in front. */
+#include <stdio.h>
 #include <string.h>
 
 #include "module.h"
@@ -331,15 +332,34 @@ static tk_array read_plan(const plan *p) {
     return move_block(p, tk_reshape(gathered, with_block(p, rest, 0)), before, false);
 }
 
+tk_stream_id tkpy_beside(tk_array array) {
+    tk_context *context = tkpy_context();
+    const tk_device *own = tk_array_device(array);
+    const char *name = own ? tk_device_name(own) : "", *number = strchr(name, ':');
+    tk_stream_id before = tk_stream_use(context, TK_DEFAULT_STREAM), there = before;
+    char text[40];
+    if (own != tk_stream_device_of(context, before) && number) {
+        if (strncmp(name, "cuda:", 5) == 0)
+            snprintf(text, sizeof text, "gpu%s", number);
+        else
+            snprintf(text, sizeof text, "%.*s", (int)(number - name), name);
+        if (tk_device_stream(context, text, &there) != TK_OK) there = before;
+    }
+    (void)tk_stream_use(context, there);
+    return before;
+}
+
 PyObject *tkpy_getitem(PyObject *self, PyObject *key) {
     plan p;
     tkpy_state *state = tkpy_state_of(self);
     tk_scope scope = tk_scope_open(tkpy_context());
+    tk_stream_id before = tkpy_beside(tkpy_handle(self));
     PyObject *result = NULL;
     if (make_plan(&p, state, tkpy_handle(self), key)) {
         tk_array array = read_plan(&p);
         if (array.node) result = tkpy_box(state, array);
     }
+    (void)tk_stream_use(tkpy_context(), before);
     tk_scope_close(scope);
     return result;
 }
@@ -449,6 +469,7 @@ int tkpy_setitem(PyObject *self, PyObject *key, PyObject *value) {
         return -1;
     }
     tk_scope scope = tk_scope_open(tkpy_context());
+    tk_stream_id before = tkpy_beside(tkpy_handle(self));
     int found = tkpy_operand(state, value, &operand);
     if (found == 0) {
         operand = tkpy_from_object(state, value, TKPY_NO_DTYPE);
@@ -458,6 +479,7 @@ int tkpy_setitem(PyObject *self, PyObject *key, PyObject *value) {
         tk_array changed = tkpy_update_at(state, tkpy_handle(self), key, operand, TKPY_SET);
         if (changed.node && tkpy_rebox(state, self, changed)) result = 0;
     }
+    (void)tk_stream_use(tkpy_context(), before);
     tk_scope_close(scope);
     return result;
 }

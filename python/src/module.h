@@ -122,6 +122,10 @@ typedef enum tkpy_update {
     TKPY_MINIMUM
 } tkpy_update;
 
+/* From here on what is made of Python's values lies on the array's device; gives the stream that
+ * was in use before, to be used again. */
+tk_stream_id tkpy_beside(tk_array array);
+
 /* `base` with base[key] replaced by, or combined with, `value`. Needs an open scope; TK_NO_ARRAY
  * with an exception. */
 tk_array tkpy_update_at(tkpy_state *state, tk_array base, PyObject *key, tk_array value,

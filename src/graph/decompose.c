@@ -51,18 +51,25 @@ static tk_node *softmax(tk_builder *b, tk_list axes, tk_node *a) {
     return narrow(b, soft, a);
 }
 
+/* The logarithm of a sum that may be 0, where the gradient is 0. */
+static tk_node *log_sum(tk_builder *b, tk_node *sum) {
+    tk_node *dead = tkb_equal(b, sum, tkb_scalar_like(b, sum, 0));
+    tk_node *log = tkb_log(b, tkb_where(b, dead, tkb_scalar_like(b, sum, 1), sum));
+    return tkb_where(b, dead, tkb_scalar_like(b, sum, -INFINITY), log);
+}
+
 /* What is subtracted is 0 where the maximum is infinite: exp and log then give that infinity. Of no
  * elements the sum is 0, and there is no maximum. */
 static tk_node *logsumexp(tk_builder *b, tk_list axes, tk_node *a) {
     tk_attrs_reduce attrs = {.axes = axes};
     tk_node *x = widen(b, a);
-    if (a->size == 0) return narrow(b, tkb_log(b, tkb_node1(b, TK_OP_reduce_sum, x, &attrs)), a);
+    if (a->size == 0) return narrow(b, log_sum(b, tkb_node1(b, TK_OP_reduce_sum, x, &attrs)), a);
     tk_node *top = tkb_stop_gradient(b, tkb_node1(b, TK_OP_reduce_max, x, &attrs));
     tk_node *far = tkb_equal(b, tkb_abs(b, top), tkb_scalar_like(b, top, INFINITY));
     tk_node *base = tkb_where(b, far, tkb_scalar_like(b, top, 0), top);
     tk_node *parts = tkb_exp(b, tkb_subtract(b, x, base));
     tk_node *sum = tkb_node1(b, TK_OP_reduce_sum, parts, &attrs);
-    return narrow(b, tkb_add(b, tkb_log(b, sum), base), a);
+    return narrow(b, tkb_add(b, log_sum(b, sum), base), a);
 }
 
 /* ---- norms ---- */

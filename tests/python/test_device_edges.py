@@ -126,3 +126,35 @@ def test_an_output_in_place_is_no_output_of_the_cute_dsl():
     x = tk.ones((4,))
     with pytest.raises(NotImplementedError, match="scale: output y is in place of an array"):
         tk.cute.wrap(scale, outputs={"y": lambda x: tk.output(in_place=x)}).compile(x)
+
+
+@pytest.mark.parametrize("device", [tk.cpu, tk.emulator])
+def test_values_of_python_in_indexing_lie_beside_the_array(device):
+    def fresh():
+        return on(device, np.arange(12).reshape(3, 4))
+
+    for key in (1, (slice(None), 1), [0, 2], np.array([2, 0]), (slice(None, None, -2), 2), [True, False, True]):
+        expected = np.arange(12, dtype="f4").reshape(3, 4)
+        assert fresh()[key].tolist() == expected[key].tolist()
+        x = fresh()
+        x[key] = 7
+        added = fresh().at[key].add(1)
+        expected[key] = 7
+        assert x.device == added.device == device and x.tolist() == expected.tolist()
+        expected = np.arange(12, dtype="f4").reshape(3, 4)
+        expected[key] += 1
+        assert added.tolist() == expected.tolist()
+    x = fresh()
+    x[x > 5] = 0
+    x[0] = [4, 3, 2, 1]
+    assert x.tolist() == [[4, 3, 2, 1], [4, 5, 0, 0], [0] * 4] and x[x > 4].tolist() == [5]
+    assert tk.default_device() == tk.cpu
+    with tk.stream(tk.emulator):
+        x[1] = 9
+        assert x.device == device and tk.default_device() == tk.Device(tk.emulator)
+
+
+@pytest.mark.parametrize("device", [tk.cpu, tk.emulator])
+def test_gradient_of_logsumexp_of_dead_rows(device):
+    x = on(device, [[0.0, 1.0], [-np.inf, -np.inf]])
+    assert tk.grad(lambda q: tk.logsumexp(q, axis=1).sum())(x).tolist()[1] == [0, 0]
