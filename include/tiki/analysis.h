@@ -25,10 +25,11 @@ typedef enum tk_kuniform {
 
 TK_API const char *tk_kuniform_text(tk_kuniform level);
 
-/* Proves that every aligned operation is reached by all of its warp, warpgroup or block together:
- * the conditions around it are uniform, or said to be by `assume_uniform`. TK_INVALID_ARGUMENT
- * names the operation, the condition and what is known of it. Targets ask this; the emulator does
- * not, since it judges what happens. */
+/* Proves that every aligned operation, and in the tensor form all work of a group (of some warps:
+ * each of them), is reached by all of its warp, warpgroup or block together: the conditions around
+ * it are uniform, or said to be by `assume_uniform`. TK_INVALID_ARGUMENT names the operation, the
+ * condition and what is known of it. Targets ask this, and lowering for the work of groups; the
+ * emulator does not, since it judges what happens. */
 TK_API tk_status tk_kernel_prove_uniform(const tk_kernel *kernel);
 
 /* Facts about a value by its name in the text. Integers: low <= value <= high, a multiple of

@@ -26,6 +26,9 @@ bool tk_kfor_may_wrap(const tk_kop *op, const tk_kfact_of *facts);
 /* A tk_kuniform for each value. */
 tk_status tk_kanalyse_uniform(const tk_kernel *kernel, uint8_t **out);
 
+/* tk_kernel_prove_uniform of the work of groups alone: lowered, it can no longer be told. */
+tk_status tk_kanalyse_groups(const tk_kernel *kernel);
+
 /* ---- registers (analyse_live.c) ---- */
 
 /* Most registers of 32 bits that are live at once, and the operation where. */

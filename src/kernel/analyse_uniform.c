@@ -261,7 +261,21 @@ typedef struct prover {
     uniformer u;
     const tk_kop *weakest; /* the condition that decides `level` */
     uint8_t level;
+    bool groups_only;
 } prover;
+
+/* Work that is shared among the threads of a group, which have to be there. Register tensors are
+ * each thread's own. Of some warps each is there whole. */
+static uint8_t needed_by_group(const tk_kop *op) {
+    static const uint8_t levels[] = {TK_KU_THREAD, TK_KU_WARP, TK_KU_WARPGROUP, TK_KU_BLOCK,
+                                     TK_KU_WARP};
+    if (op->code != TK_KOP_copy && op->code != TK_KOP_fill && op->code != TK_KOP_combine &&
+        op->code != TK_KOP_gemm)
+        return TK_KU_THREAD;
+    bool own = op->operands[0]->type.kind == TK_KT_REGISTERS &&
+               (op->code == TK_KOP_fill || op->operands[1]->type.kind == TK_KT_REGISTERS);
+    return own && op->code != TK_KOP_gemm ? TK_KU_THREAD : levels[tk_kop_attr(op, TK_KA_group)];
+}
 
 /* Barriers of a number of threads, or with a number, are for warps to choose; a mask says which
  * lanes come. */
@@ -272,7 +286,7 @@ static uint8_t needed_by(const tk_kop *op) {
         if (!strcmp(row->slots[i].name, "mask") && op->operands[i]) return TK_KU_THREAD;
     if (effects & TK_KE_BLOCK) return tk_kop_attr(op, TK_KA_threads) ? TK_KU_WARP : TK_KU_BLOCK;
     if (effects & TK_KE_WARPGROUP) return TK_KU_WARPGROUP;
-    return effects & TK_KE_WARP ? TK_KU_WARP : TK_KU_THREAD;
+    return effects & TK_KE_WARP ? TK_KU_WARP : needed_by_group(op);
 }
 
 static tk_status refuse(const prover *p, const tk_kop *op) {
@@ -289,7 +303,7 @@ static tk_status refuse(const prover *p, const tk_kop *op) {
 
 static tk_status prove_block(prover *p, const tk_kblock *block) {
     for (const tk_kop *op = block->first; op; op = op->next) {
-        if (needed_by(op) > p->level) return refuse(p, op);
+        if ((p->groups_only ? needed_by_group(op) : needed_by(op)) > p->level) return refuse(p, op);
         if (!op->n_regions) continue;
         prover inner = *p;
         uint8_t condition = condition_level(&p->u, op);
@@ -299,11 +313,17 @@ static tk_status prove_block(prover *p, const tk_kblock *block) {
     return TK_OK;
 }
 
-tk_status tk_kernel_prove_uniform(const tk_kernel *kernel) {
-    TK_NEED(kernel);
-    prover p = {.u = {.kernel = kernel}, .level = TK_KU_GRID};
+static tk_status prove(const tk_kernel *kernel, bool groups_only) {
+    prover p = {.u = {.kernel = kernel}, .level = TK_KU_GRID, .groups_only = groups_only};
     TK_TRY(tk_kanalyse_uniform(kernel, &p.u.levels));
     tk_status status = prove_block(&p, &kernel->body);
     tk_free(p.u.levels);
     return status;
 }
+
+tk_status tk_kernel_prove_uniform(const tk_kernel *kernel) {
+    TK_NEED(kernel);
+    return prove(kernel, false);
+}
+
+tk_status tk_kanalyse_groups(const tk_kernel *kernel) { return prove(kernel, true); }

@@ -11,7 +11,7 @@
  * of it.
  *
  * Who works is a condition around the work only for a group of some warps; all threads of other
- * groups are there, which the verifier asks. What a group writes is ordered by no barrier: those
+ * groups are there, which is proven before. What a group writes is ordered by no barrier: those
  * are operations of their own. */
 #include <string.h>
 
@@ -382,6 +382,7 @@ static tk_status visit(void *arg, tk_kop *op) {
 tk_status tk_kpass_run_tensor_to_view(tk_kernel *kernel) {
     if (kernel->form != TK_KFORM_TENSOR) return TK_OK;
     lowerer w = {.kernel = kernel, .count = kernel->n_values};
+    TK_TRY(tk_kanalyse_groups(kernel));
     TK_TRY(tk_kanalyse_ranges(kernel, &w.facts));
     kernel->form = TK_KFORM_VIEW;
     tk_status status = tk_kblock_walk(&kernel->body, visit, &w);

@@ -220,6 +220,11 @@ static void assert_refused(const char *form, const char *body, const char *messa
 /* A copy of the 128 elements of x to itself, or to a fragment. */
 static void test_refused_groups(void **state) {
     (void)state;
+    assert_refused_as(TK_INVALID_ARGUMENT, "tensor",
+                      "%c = icmp.slt %t, i32(5) : i1\n"
+                      "%v = view %x : view<f32, global, \"64:1\">\n"
+                      "if %c {\ncopy.warp %v, %v\n}",
+                      "copy is aligned over its warp");
     static const struct {
         tk_status status;
         const char *registers, *copy, *message;
