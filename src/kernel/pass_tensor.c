@@ -309,7 +309,10 @@ static tk_status lower_copy(const lowerer *w, tk_kput *p, const tk_kop *op) {
     if (group != TK_KG_THREAD && out != in)
         return tk_fail(TK_UNSUPPORTED,
                        "copy: registers without a thread-value layout against a tile of a group");
-    return divide(w, p, (job){op, source, target}, copy_piece, condition);
+    tk_kput inner = *p;
+    bool chosen = out && in && condition;
+    if (chosen) TK_TRY(tk_klower_if(p, condition, &inner));
+    return divide(w, &inner, (job){op, source, target}, copy_piece, chosen ? NULL : condition);
 }
 
 /* ---- the pass ---- */
