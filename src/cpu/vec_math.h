@@ -13,6 +13,7 @@
 #ifndef CPU_VEC_MATH_H
 #define CPU_VEC_MATH_H
 
+#include "base/polynomials.h"
 #include "cpu/vec_simd.h"
 
 #define VF_INF vf_set(__builtin_inff())
@@ -120,8 +121,7 @@ TK_INLINE vf vf_sigmoid(vf x) {
 #define VD_LN2_LOW 0x1.cf79abc9e3b3ap-40
 
 TK_INLINE vd vd_exp(vd x) {
-    static const double q[] = {0x1.0000000c4592ep-1, 0x1.5555555ac911fp-3,  0x1.5554e4aacef45p-5,
-                               0x1.1110df02bfbecp-7, 0x1.6d4920bf2569bp-10, 0x1.a12a42f159d0ep-13};
+    static const double q[] = TK_POLY_EXP;
     x = vd_bound(x, -700.0, 700.0);
     vd shifted = x * 0x1.71547652b82fep0 + 0x1.8p52;
     vd n = shifted - 0x1.8p52;
@@ -133,8 +133,7 @@ TK_INLINE vd vd_exp(vd x) {
 
 /* log(x), x a normal double > 0: e ln2 + 2 atanh(f / (2 + f)). */
 TK_INLINE vd vd_log_positive(vd x) {
-    static const double q[] = {0x1.5555555565b79p-1, 0x1.999998c274ac1p-2, 0x1.24932aa973ab3p-2,
-                               0x1.c67782e2784dbp-3, 0x1.8ccca60fd05f5p-3};
+    static const double q[] = TK_POLY_LOG;
     vl bits = (vl)((vul)x - 0x3fe6a09e667f3bcdu); /* unsigned: lanes that do not count wrap */
     vl exponent = (vl)(((vul)bits + ((uint64_t)1023 << 52)) >> 52) | (int64_t)0x4330000000000000;
     vd e = (vd)exponent - (0x1p52 + 1023.0);
@@ -209,8 +208,7 @@ TK_INLINE void vd_sincos(vd x, vd *sine, vd *cosine) {
 
 /* atan for any x: 1/x above 1, then (x - 1) / (x + 1) above tan(pi/8). */
 TK_INLINE vd vd_atan(vd x) {
-    static const double q[] = {-0x1.5555554bf0304p-2, 0x1.99997acb9f7aap-3,  -0x1.248a0803f2240p-3,
-                               0x1.c5797b083068dp-4,  -0x1.6133ecd2c7badp-4, 0x1.9d36cc03059f8p-5};
+    static const double q[] = TK_POLY_ATAN;
     vd magnitude = vd_abs(x);
     vl inverted = magnitude > 1.0;
     vd t = vd_select(inverted, 1.0 / magnitude, magnitude);
@@ -280,17 +278,8 @@ TK_INLINE vd vd_gelu_tanh(vd x) {
 
 /* erfinv by w = -log(1 - x^2): polynomial in w - 2.5 up to 5, in sqrt(w) - 3 above. */
 TK_INLINE vd vd_erfinv(vd x) {
-    static const double p[] = {
-        0x1.805c5cfcedef5p+0,   0x1.f91e89955a57fp-3,  -0x1.11c3c3612a2ccp-8,
-        -0x1.4863d1009b540p-10, 0x1.c9b46cd91df7ap-13, -0x1.4f4496f9c1788p-18,
-        -0x1.caa32f746fad4p-19, 0x1.00f8719914c4ap-21, 0x1.d66fac2d14be4p-27,
-        -0x1.74f4495a187ccp-27, 0x1.c9c81e3c5b325p-31, 0x1.0e8b1b9516a51p-33,
-        -0x1.75045e36fd876p-36};
-    static const double q[] = {
-        0x1.6a9efbdac2d29p+1,  0x1.006dca18a7b57p+0,   0x1.35817f0b7f889p-7,
-        -0x1.f4e600796bf8ap-8, 0x1.74b23d7d20947p-8,   -0x1.d349fe59f2c06p-9,
-        0x1.8388c90f6c16bp-10, -0x1.0628e52cd9714p-13, -0x1.284d5fec32f49p-12,
-        0x1.5d4279c5493ddp-13, -0x1.c06c180d1a56cp-16, -0x1.7d1b2e9e2bde1p-19};
+    static const double p[] = TK_POLY_ERFINV_CENTRAL;
+    static const double q[] = TK_POLY_ERFINV_TAIL;
     vd w = -vd_log((1.0 - x) * (1.0 + x));
     vd central = vd_poly(w - 2.5, p, 13);
     vd tail = vd_poly(vd_sqrt(w) - 3.0, q, 12);

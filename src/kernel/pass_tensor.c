@@ -23,8 +23,6 @@
 typedef tk_kvalue *val;
 typedef tk_klowerer lowerer;
 
-#define MOST_WRITTEN_OUT 1024
-
 /* A fragment is spread over threads by its thread-value layout. */
 static bool is_fragment(val tile) { return tk_ktile_is_registers(tile) && tile->type.tv; }
 
@@ -118,9 +116,9 @@ static tk_status write_out(tk_kput *p, const job *j, int64_t size, int64_t lanes
             rounds = (vectors + group - 1) / group;
     val own = alone ? tk_kput_integer(p, TK_K_I32, 0) : tk_kgroup_member(p, j->op);
     val each = tk_kput_integer(p, TK_K_I32, lanes);
-    if (rounds > MOST_WRITTEN_OUT)
+    if (rounds > TK_KMOST_WRITTEN_OUT)
         return tk_fail(TK_UNSUPPORTED, "%s: %lld pieces a thread, at most %d are written out",
-                       tk_kop_row_of(j->op->code)->name, (long long)rounds, MOST_WRITTEN_OUT);
+                       tk_kop_row_of(j->op->code)->name, (long long)rounds, TK_KMOST_WRITTEN_OUT);
     for (int64_t i = 0; i < rounds && *p->status == TK_OK; i++) {
         bool all = (i + 1) * group <= vectors;
         int64_t number;

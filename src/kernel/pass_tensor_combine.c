@@ -11,8 +11,6 @@
 
 typedef tk_kvalue *val;
 
-enum { MOST_WRITTEN_OUT = 1024 };
-
 static tk_kopcode code_of(const tk_kop *op) {
     static const tk_kopcode codes[] = {TK_KOP_add,  TK_KOP_smin, TK_KOP_smax, TK_KOP_umin,
                                        TK_KOP_umax, TK_KOP_min,  TK_KOP_max,  TK_KOP_and,
@@ -22,9 +20,9 @@ static tk_kopcode code_of(const tk_kop *op) {
 
 static tk_status by_thread(tk_kput *p, const tk_kop *op, int64_t size) {
     val source = op->operands[0], target = op->operands[1];
-    if (size > MOST_WRITTEN_OUT)
+    if (size > TK_KMOST_WRITTEN_OUT)
         return tk_fail(TK_UNSUPPORTED, "combine: %lld elements of a thread, at most %d",
-                       (long long)size, MOST_WRITTEN_OUT);
+                       (long long)size, TK_KMOST_WRITTEN_OUT);
     for (int64_t i = 0; i < size && *p->status == TK_OK; i++) {
         val at = tk_kput_integer(p, TK_K_I32, i);
         val old = tk_ktile_read(p, target, at, 1, NULL);

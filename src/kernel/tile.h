@@ -12,6 +12,9 @@ typedef struct tk_klowerer {
     uint32_t count; /* values that have facts */
 } tk_klowerer;
 
+/* Pieces of a collective operation that a thread writes out one by one; more are refused. */
+#define TK_KMOST_WRITTEN_OUT 1024
+
 /* ---- groups: by place in the words of the attribute ---- */
 
 enum { TK_KG_THREAD, TK_KG_WARP, TK_KG_WARPGROUP, TK_KG_BLOCK, TK_KG_WARPS };

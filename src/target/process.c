@@ -106,3 +106,21 @@ tk_status tk_process_run(const char *const *argv, const char *log, int *out_code
     *out_code = WIFEXITED(state) ? WEXITSTATUS(state) : -1;
     return TK_OK;
 }
+
+bool tk_is_program(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
+}
+
+bool tk_program_find(const char *name, char *path, size_t bytes) {
+    const char *at = getenv("PATH");
+    if (strchr(name, '/'))
+        return snprintf(path, bytes, "%s", name) < (int)bytes && tk_is_program(path);
+    while (at && *at) {
+        size_t length = strcspn(at, ":");
+        int written = snprintf(path, bytes, "%.*s/%s", (int)length, at, name);
+        if (length && written < (int)bytes && tk_is_program(path)) return true;
+        at += length + (at[length] == ':');
+    }
+    return false;
+}

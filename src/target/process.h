@@ -24,6 +24,13 @@ tk_status tk_work_write(const char *path, const char *text, size_t length);
 /* The whole file with a zero behind it; the caller frees it with tk_free. */
 tk_status tk_work_read(const char *path, char **out_data, size_t *out_bytes);
 
+/* Whether a path is that of a file that may be run. */
+bool tk_is_program(const char *path);
+
+/* The path of a program, in a buffer of `bytes`: `name` itself where it has a slash, else the first
+ * in PATH. False when there is none that can be run. Starts nothing. */
+bool tk_program_find(const char *name, char *path, size_t bytes);
+
 /* Runs argv (up to a NULL; argv[0] is searched in PATH) with standard output and error in the file
  * `log`, and gives its exit code, -1 when a signal ended it. TK_NOT_FOUND when there is no such
  * program. */

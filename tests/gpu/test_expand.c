@@ -4,6 +4,7 @@
  * TIKI_GPU_TEST_DEVICE names another device (emulator), to try the test itself. */
 #define _GNU_SOURCE
 #include "support/kernel_files.h"
+#include "support/ulp.h"
 
 #include <math.h>
 
@@ -64,17 +65,6 @@ static void compute(tk_kernel *kernel, uint32_t first, uint32_t step, int64_t co
     tk_arrays_clear(&outputs);
     tk_stream_use(ctx, before);
     tk_scope_close(scope);
-}
-
-/* Units in the last place of f32 at the exact value. */
-static double error_of(double exact, float value) {
-    if (isnan(exact)) return isnan(value) ? 0 : INFINITY;
-    if (isinf((float)exact) && isinf(value))
-        return !signbit(exact) == !signbit(value) ? 0 : INFINITY;
-    if (exact == 0) return value == 0 && !signbit(exact) == !signbit(value) ? 0 : INFINITY;
-    int exponent;
-    frexp(exact, &exponent);
-    return fabs(exact - (double)value) / ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
 }
 
 typedef struct worst {

@@ -3,6 +3,7 @@
  * N-th float instead; the bounds are those of all floats, which tests/gpu/test_expand.c looks at,
  * and the worst of them are among the special values. */
 #include "support/kernel_files.h"
+#include "support/ulp.h"
 
 #include <math.h>
 
@@ -49,17 +50,6 @@ static void run(const tk_kernel *kernel, float *x, float *y) {
     assert_ok(tk_kernel_emulate(kernel, &how, &emulation));
     assert_int_equal(tk_emulation_findings(emulation), 0);
     tk_emulation_release(emulation);
-}
-
-/* Units in the last place of f32 at the exact value. */
-static double error_of(double exact, float value) {
-    if (isnan(exact)) return isnan(value) ? 0 : INFINITY;
-    if (isinf((float)exact) && isinf(value))
-        return !signbit(exact) == !signbit(value) ? 0 : INFINITY;
-    if (exact == 0) return value == 0 && !signbit(exact) == !signbit(value) ? 0 : INFINITY;
-    int exponent;
-    frexp(exact, &exponent);
-    return fabs(exact - (double)value) / ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
 }
 
 static double worst_of(const function *f) {

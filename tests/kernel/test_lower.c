@@ -1,39 +1,13 @@
 /* What lowered kernels compute: asynchronous copies, products of tiles in shared memory, TMA,
  * groups that combine, views that loops carry. Each in the emulator under 20 seeds, as it is and
  * optimised, and assembled. */
-#include "support/kernel_files.h"
+#include "support/lowered.h"
 #include "support/says.h"
 
 #include "base/half.h"
-#include "tiki/emulator.h"
-#include "tiki/passes.h"
 #include "tiki/target.h"
 
-static const int all_flags[] = {0, TK_KLOWER_OPTIMISE, TK_KLOWER_OPTIMISE | TK_KLOWER_FUSE};
 enum { FLAGS = 3, SEEDS = 20 };
-
-static tk_kernel *lowered(const char *name, int flags) {
-    char path[100];
-    tk_kernel *out = NULL;
-    snprintf(path, sizeof path, "tests/kernel/passes/%s.tk", name);
-    tk_kernel *kernel = parse_file(path);
-    assert_ok(tk_kernel_lower(kernel, TK_KFORM_THREAD, flags, &out));
-    tk_kernel_release(kernel);
-    return out;
-}
-
-static void emulate(const tk_kernel *kernel, uint64_t seed, size_t count, const tk_kbuffer *buffers,
-                    const tk_kargument *arguments) {
-    tk_emulation *emulation = NULL;
-    char *text;
-    tk_kemulate how = {
-        .seed = seed, .n_arguments = count, .arguments = arguments, .buffers = buffers};
-    assert_ok(tk_kernel_emulate(kernel, &how, &emulation));
-    assert_ok(tk_emulation_text(emulation, &text));
-    assert_string_equal(text, "");
-    tk_kernel_text_free(text);
-    tk_emulation_release(emulation);
-}
 
 static void assemble(const tk_kernel *kernel, const char *arch) {
     tk_build how = {.arch = arch, .emit = TK_EMIT_BINARY};
@@ -61,7 +35,7 @@ static void test_async_copy(void **state) {
         tk_kernel *kernel = lowered("async_copy", all_flags[f]);
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             memset(y, 0xee, sizeof y);
-            emulate(kernel, seed, 3, buffers, arguments);
+            emulate_clean(kernel, seed, 3, buffers, arguments);
             for (int i = 0; i < ROWS * PITCH; i++)
                 assert_int_equal(y[i], i % PITCH < COLUMNS ? x[i] : 0xeeee);
         }
@@ -83,7 +57,7 @@ static void test_tma_copy(void **state) {
         tk_kernel *kernel = lowered("tma_copy", all_flags[f]);
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             memset(y, 0xee, sizeof y);
-            emulate(kernel, seed, 7, buffers, arguments);
+            emulate_clean(kernel, seed, 7, buffers, arguments);
             for (int i = 0; i < ROWS * PITCH; i++)
                 assert_int_equal(y[i], i % PITCH < COLUMNS ? x[i] : 0xeeee);
         }
@@ -107,7 +81,7 @@ static void test_shared_gemm(void **state) {
         tk_kernel *kernel = lowered("shared_gemm", all_flags[f]);
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             memset(z, 0, sizeof z);
-            emulate(kernel, seed, 3, buffers, arguments);
+            emulate_clean(kernel, seed, 3, buffers, arguments);
             for (int m = 0; m < M; m++)
                 for (int n = 0; n < N; n++) {
                     float sum = 0;
@@ -151,7 +125,7 @@ static void test_group_gemm(void **state) {
         tk_kernel *kernel = lowered("group_gemm", all_flags[f]);
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             memset(z, 0, sizeof z);
-            emulate(kernel, seed, 3, buffers, arguments);
+            emulate_clean(kernel, seed, 3, buffers, arguments);
             assert_product(x, y, z, M, N, K);
         }
         assemble(kernel, "sm_90a");
@@ -173,7 +147,7 @@ static void test_pipeline(void **state) {
         tk_kernel *kernel = lowered("pipeline", all_flags[f]);
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             memset(z, 0, sizeof z);
-            emulate(kernel, seed, 8, buffers, arguments);
+            emulate_clean(kernel, seed, 8, buffers, arguments);
             assert_product(a, b, z, M, N, K);
         }
         assemble(kernel, "sm_90a");
@@ -195,7 +169,7 @@ static void test_combine(void **state) {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             for (int r = 0; r < ROWS; r++) sums[r] = (float)r;
             for (int c = 0; c < COLUMNS; c++) most[c] = c == 4 ? 100 : -100;
-            emulate(kernel, seed, 3, buffers, arguments);
+            emulate_clean(kernel, seed, 3, buffers, arguments);
             for (int r = 0; r < ROWS; r++) { /* in the order of the tile's coordinates */
                 float sum = (float)r;
                 for (int o = 0; o < OUTER; o++)
@@ -243,7 +217,7 @@ static void test_carried_view(void **state) {
         tk_kernel *kernel = lowered("carried_view", all_flags[f]);
         for (int n = 0; n <= ROWS; n++) {
             tk_kargument arguments[] = {{0}, {0}, {0}, {(uint64_t)n}, {PITCH}};
-            emulate(kernel, (uint64_t)n, 5, buffers, arguments);
+            emulate_clean(kernel, (uint64_t)n, 5, buffers, arguments);
             for (int t = 0; t < 32; t++) assert_true(z[t] == carried(x, y, n, PITCH, t));
         }
         assemble(kernel, "sm_80");

@@ -1,10 +1,8 @@
 /* What each pass makes of small programs: golden text, and that a lowered kernel computes what its
  * form means. `--write` writes the golden texts anew. */
-#include "support/kernel_files.h"
+#include "support/lowered.h"
 #include "support/says.h"
 
-#include "tiki/emulator.h"
-#include "tiki/passes.h"
 #include "tiki/target.h"
 
 static bool writing;
@@ -80,33 +78,17 @@ static void test_golden(void **state) {
 
 /* ---- what lowered kernels compute ---- */
 
-static tk_kernel *lowered(const char *name, int flags) {
-    char path[100];
-    tk_kernel *out = NULL;
-    snprintf(path, sizeof path, "tests/kernel/passes/%s.tk", name);
-    tk_kernel *kernel = parse_file(path);
-    assert_ok(tk_kernel_lower(kernel, TK_KFORM_THREAD, flags, &out));
-    tk_kernel_release(kernel);
+static tk_kernel *lowered_and_read(const char *name, int flags) {
+    tk_kernel *out = lowered(name, flags);
     assert_reads_back(out);
     return out;
 }
 
 static void emulate(const tk_kernel *kernel, size_t count, const tk_kbuffer *buffers,
                     const tk_kargument *arguments) {
-    for (uint64_t seed = 0; seed < 5; seed++) {
-        tk_emulation *emulation = NULL;
-        char *text;
-        tk_kemulate how = {
-            .seed = seed, .n_arguments = count, .arguments = arguments, .buffers = buffers};
-        assert_ok(tk_kernel_emulate(kernel, &how, &emulation));
-        assert_ok(tk_emulation_text(emulation, &text));
-        assert_string_equal(text, "");
-        tk_kernel_text_free(text);
-        tk_emulation_release(emulation);
-    }
+    for (uint64_t seed = 0; seed < 5; seed++)
+        emulate_clean(kernel, seed, count, buffers, arguments);
 }
-
-static const int all_flags[] = {0, TK_KLOWER_OPTIMISE, TK_KLOWER_OPTIMISE | TK_KLOWER_FUSE};
 
 /* y is x transposed and widened, through a swizzled tile. */
 static void test_tensor_copy(void **state) {
@@ -115,7 +97,7 @@ static void test_tensor_copy(void **state) {
     static float y[64 * 16];
     for (int i = 0; i < 64 * 16; i++) x[i] = (uint16_t)(0x3c00 + i);
     for (int f = 0; f < 3; f++) {
-        tk_kernel *kernel = lowered("tensor_copy", all_flags[f]);
+        tk_kernel *kernel = lowered_and_read("tensor_copy", all_flags[f]);
         tk_kbuffer buffers[] = {{x, sizeof x, 0}, {y, sizeof y, 0}};
         tk_kargument arguments[2] = {{0}};
         memset(y, 0, sizeof y);
@@ -136,7 +118,7 @@ static void test_view_tile(void **state) {
     static float x[ROWS * COLUMNS], y[ROWS * COLUMNS];
     for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = (float)i;
     for (int f = 0; f < 3; f++) {
-        tk_kernel *kernel = lowered("view_tile", all_flags[f]);
+        tk_kernel *kernel = lowered_and_read("view_tile", all_flags[f]);
         tk_kbuffer buffers[] = {{x, sizeof x, 0}, {y, sizeof y, 0}, {0}, {0}};
         tk_kargument arguments[] = {{0}, {0}, {ROWS}, {COLUMNS}};
         memset(y, 0, sizeof y);
@@ -153,7 +135,7 @@ static void test_fragment(void **state) {
     static float x[128] __attribute__((aligned(16))), y[128];
     for (int i = 0; i < 128; i++) x[i] = (float)i;
     for (int f = 0; f < 3; f++) {
-        tk_kernel *kernel = lowered("fragment", all_flags[f]);
+        tk_kernel *kernel = lowered_and_read("fragment", all_flags[f]);
         tk_kbuffer buffers[] = {{x, sizeof x, 0}, {y, sizeof y, 0}};
         tk_kargument arguments[2] = {{0}};
         memset(y, 0, sizeof y);
@@ -191,7 +173,7 @@ static void test_own_registers(void **state) {
 static void test_gemm(void **state) {
     (void)state;
     static float y[32];
-    tk_kernel *kernel = lowered("gemm", TK_KLOWER_OPTIMISE);
+    tk_kernel *kernel = lowered_and_read("gemm", TK_KLOWER_OPTIMISE);
     tk_kbuffer buffer = {y, sizeof y, 0};
     tk_kargument argument = {0};
     emulate(kernel, 1, &buffer, &argument);

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "target/process.h"
 #include "tiki/target.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,21 +42,6 @@ int tk_cute_pythons(tk_cute_python out[TK_CUTE_MOST_PYTHONS]) {
 bool tk_cute_version_fits(const char *version) { return !strncmp(version, "4.8.", 4); }
 
 /* ---- on disk ---- */
-
-/* The file that the name of a program stands for. */
-static bool find_program(const char *name, char path[TK_CUTE_PATH_BYTES]) {
-    const char *at = getenv("PATH");
-    if (strchr(name, '/'))
-        return snprintf(path, TK_CUTE_PATH_BYTES, "%s", name) < TK_CUTE_PATH_BYTES &&
-               access(path, X_OK) == 0;
-    while (at && *at) {
-        size_t length = strcspn(at, ":");
-        int written = snprintf(path, TK_CUTE_PATH_BYTES, "%.*s/%s", (int)length, at, name);
-        if (length && written < TK_CUTE_PATH_BYTES && access(path, X_OK) == 0) return true;
-        at += length + (at[length] == ':');
-    }
-    return false;
-}
 
 /* From ".../nvidia_cutlass_dsl-4.8.1.dist-info". */
 static bool read_version(const char *found, char *text, size_t capacity) {
@@ -114,7 +99,8 @@ bool tk_cute_version_on_disk(char *text, size_t capacity) {
     int count = tk_cute_pythons(pythons);
     if (find_in_python_path(text, capacity)) return true;
     for (int i = 0; i < count; i++)
-        if (find_program(pythons[i].path, program) && find_beside(program, text, capacity))
+        if (tk_program_find(pythons[i].path, program, sizeof program) &&
+            find_beside(program, text, capacity))
             return true;
     return false;
 }

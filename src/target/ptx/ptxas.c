@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -22,27 +20,11 @@
 
 /* ---- where it is ---- */
 
-static bool is_program(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
-}
-
-static bool find_in_path(const char *name, char path[PATH_BYTES]) {
-    const char *at = getenv("PATH");
-    while (at && *at) {
-        size_t length = strcspn(at, ":");
-        int written = snprintf(path, PATH_BYTES, "%.*s/%s", (int)length, at, name);
-        if (length && written < PATH_BYTES && is_program(path)) return true;
-        at += length + (at[length] == ':');
-    }
-    return false;
-}
-
 /* As a package that was installed for the first python3 in PATH. */
 static bool find_beside_python(char path[PATH_BYTES]) {
     char pattern[PATH_BYTES];
     glob_t found;
-    if (!find_in_path("python3", path)) return false;
+    if (!tk_program_find("python3", path, PATH_BYTES)) return false;
     char *slash = strrchr(path, '/');
     *slash = 0;
     int written =
@@ -51,7 +33,7 @@ static bool find_beside_python(char path[PATH_BYTES]) {
     bool fits = found.gl_pathc > 0 && strlen(found.gl_pathv[0]) < PATH_BYTES;
     if (fits) snprintf(path, PATH_BYTES, "%s", found.gl_pathv[0]);
     globfree(&found);
-    return fits && is_program(path);
+    return fits && tk_is_program(path);
 }
 
 static const char *const where_files[] = {"where", NULL};
@@ -82,13 +64,15 @@ static char python_says[PATH_BYTES];
 static void ask_python_once(void) { ask_python(python_says); }
 
 bool tk_ptxas_find(char path[PATH_BYTES]) {
-    if (find_in_path("ptxas", path) || find_beside_python(path)) return true;
+    if (tk_program_find("ptxas", path, PATH_BYTES) || find_beside_python(path)) return true;
     (void)pthread_once(&asked, ask_python_once);
     snprintf(path, PATH_BYTES, "%s", python_says);
-    return *path && is_program(path);
+    return *path && tk_is_program(path);
 }
 
-bool tk_ptxas_is_program(const char *path) { return strlen(path) < PATH_BYTES && is_program(path); }
+bool tk_ptxas_is_program(const char *path) {
+    return strlen(path) < PATH_BYTES && tk_is_program(path);
+}
 
 /* ---- running it ---- */
 
