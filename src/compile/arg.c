@@ -56,14 +56,10 @@ static void put_kernel(const void *key, tk_strbuf *out) {
                      "  %%x: ptr<%s, global> read align %zu,\n"
                      "  %%y: ptr<i32, global> write align 4,\n"
                      "  %%n: i64,\n  %%inner: i64,\n  %%length: i64)\nform thread\n"
-                     "require %%n >= 0\nrequire %%inner >= 1\n"
-                     "grid (ceildiv(%%n, 128), 1, 1)\nblock (128, 1, 1)\n{\n"
-                     "  %%thread = thread_index.x : i32\n  %%block = block_index.x : i32\n"
-                     "  %%tw = extend_signed %%thread : i64\n  %%bw = extend_signed %%block : i64\n"
-                     "  %%first = mul %%bw, i64(128) : i64\n  %%i = add %%first, %%tw : i64\n"
-                     "  %%inside = icmp.slt %%i, %%n : i1\n  if %%inside {\n",
+                     "require %%n >= 0\nrequire %%inner >= 1\n",
                      s->least ? "min" : "max", tk_dtype_name(s->dtype), memory,
                      tk_dtype_size(s->dtype));
+    tk_text_put_elements(128, out);
     tk_strbuf_printf(out,
                      "    %%outer = udiv %%i, %%inner : i64\n    %%at = urem %%i, %%inner : i64\n"
                      "    %%span = mul %%length, %%inner : i64\n"

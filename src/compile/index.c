@@ -60,21 +60,6 @@ typedef struct signature {
     int n_indices, n_axes, n_loop; /* n_loop: of the updates, in scatters */
 } signature;
 
-/* Coordinates %LETTERc0, ... of %FROM with lengths %LETTERlength. */
-static void put_coordinates(char letter, const char *from, int rank, tk_strbuf *out) {
-    char at[24];
-    snprintf(at, sizeof at, "%s", from);
-    for (int i = rank - 1; i > 0; i--) {
-        tk_strbuf_printf(out, "    %%%cq%d = udiv %%%s, %%%clength%d : i64\n", letter, i, at,
-                         letter, i);
-        tk_strbuf_printf(out, "    %%%cm%d = mul %%%cq%d, %%%clength%d : i64\n", letter, i, letter,
-                         i, letter, i);
-        tk_strbuf_printf(out, "    %%%cc%d = sub %%%s, %%%cm%d : i64\n", letter, i, at, letter, i);
-        snprintf(at, sizeof at, "%cq%d", letter, i);
-    }
-    tk_strbuf_printf(out, "    %%%cc0 = or %%%s, i64(0) : i64\n", letter, at);
-}
-
 /* %LETTERoV = the offset of view V from the coordinates. */
 static void put_offset(char letter, int view, int rank, tk_strbuf *out) {
     for (int i = 0; i < rank; i++) {
@@ -140,13 +125,8 @@ static void put_head(const char *name, const signature *s, tk_strbuf *out) {
 }
 
 static void put_number(tk_strbuf *out) {
-    tk_strbuf_printf(out, ")\nform thread\nrequire %%n >= 0\ngrid (ceildiv(%%n, 256), 1, 1)\n"
-                          "block (256, 1, 1)\n{\n"
-                          "  %%thread = thread_index.x : i32\n  %%block = block_index.x : i32\n"
-                          "  %%tw = extend_signed %%thread : i64\n"
-                          "  %%bw = extend_signed %%block : i64\n"
-                          "  %%first = mul %%bw, i64(256) : i64\n  %%i = add %%first, %%tw : i64\n"
-                          "  %%inside = icmp.slt %%i, %%n : i1\n  if %%inside {\n");
+    tk_strbuf_printf(out, ")\nform thread\nrequire %%n >= 0\n");
+    tk_text_put_elements(256, out);
 }
 
 /* Views: a, the indices, the output. */
@@ -163,7 +143,7 @@ static void put_gather(const void *key, tk_strbuf *out) {
     put_axis_params('a', s->n_axes, n_views, out);
     put_bound_params(s, out);
     put_number(out);
-    put_coordinates('a', "i", s->n_axes, out);
+    tk_text_put_coordinates('a', "i", s->n_axes, out);
     for (int v = 0; v < n_views; v++) put_offset('a', v, s->n_axes, out);
     for (int k = 0; k < s->n_indices; k++) put_index(s, k, "ao", out);
     tk_strbuf_printf(out, "    %%from = add %%ao0, %%d%d : i64\n", last);
@@ -208,10 +188,10 @@ static void put_scatter(const void *key, tk_strbuf *out) {
     put_number(out);
     tk_strbuf_printf(out, "    %%group = udiv %%i, %%size : i64\n"
                           "    %%e = urem %%i, %%size : i64\n");
-    put_coordinates('e', "e", s->n_axes, out);
+    tk_text_put_coordinates('e', "e", s->n_axes, out);
     for (int v = 0; v < n_views; v++) put_offset('e', v, s->n_axes, out);
     tk_strbuf_printf(out, "    for %%j = i64(0) to %%updates step i64(1) {\n");
-    put_coordinates('u', "j", s->n_loop, out);
+    tk_text_put_coordinates('u', "j", s->n_loop, out);
     for (int v = 1; v < n_views; v++) {
         put_offset('u', v, s->n_loop, out);
         tk_strbuf_printf(out, "    %%at%d = add %%eo%d, %%uo%d : i64\n", v, v, v);

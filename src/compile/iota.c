@@ -27,14 +27,11 @@ static void put_kernel(tk_dtype dtype, tk_strbuf *out) {
         out,
         "tiki kernel 1\n\nkernel iota_%s(\n  %%y: ptr<%s, global> write align %zu,\n"
         "  %%n: i64,\n  %%inner: i64,\n  %%length: i64,\n  %%start: %s,\n  %%step: %s)\n"
-        "form thread\nrequire %%n >= 0\nrequire %%inner >= 1\nrequire %%length >= 1\n"
-        "grid (ceildiv(%%n, 256), 1, 1)\nblock (256, 1, 1)\n{\n"
-        "  %%thread = thread_index.x : i32\n  %%block = block_index.x : i32\n"
-        "  %%tw = extend_signed %%thread : i64\n  %%bw = extend_signed %%block : i64\n"
-        "  %%first = mul %%bw, i64(256) : i64\n  %%i = add %%first, %%tw : i64\n"
-        "  %%inside = icmp.slt %%i, %%n : i1\n  if %%inside {\n"
-        "    %%q = udiv %%i, %%inner : i64\n    %%c = urem %%q, %%length : i64\n",
+        "form thread\nrequire %%n >= 0\nrequire %%inner >= 1\nrequire %%length >= 1\n",
         tk_dtype_name(dtype), memory, tk_dtype_size(dtype), number, number);
+    tk_text_put_elements(256, out);
+    tk_strbuf_printf(out,
+                     "    %%q = udiv %%i, %%inner : i64\n    %%c = urem %%q, %%length : i64\n");
     put_value(dtype, out);
     tk_strbuf_printf(out,
                      "    %%p = offset %%y, %%i : ptr<%s, global>\n    store %%p, %%%s\n  }\n}\n",

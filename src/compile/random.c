@@ -17,19 +17,14 @@ static void put_params(const signature *s, tk_strbuf *out) {
                      "  %%key: ptr<i32, global> read align 4,\n"
                      "  %%y: ptr<%s, global> write align %zu,\n"
                      "  %%n: i64,\n  %%words: i64,\n  %%each: i64,\n  %%s0: i64,\n  %%s1: i64)\n"
-                     "form thread\nrequire %%n >= 0\nrequire %%words >= 1\n"
-                     "grid (ceildiv(%%n, 256), 1, 1)\nblock (256, 1, 1)\n{\n",
+                     "form thread\nrequire %%n >= 0\nrequire %%words >= 1\n",
                      tk_dtype_name(s->dtype), tk_text_memory(s->dtype), tk_dtype_size(s->dtype));
 }
 
 /* %x and %y0 are the counter's words: block i has i and i + apart, the odd middle word half, 0. */
 static void put_counter(tk_strbuf *out) {
-    tk_strbuf_printf(out, "  %%thread = thread_index.x : i32\n  %%block = block_index.x : i32\n"
-                          "  %%tw = extend_signed %%thread : i64\n"
-                          "  %%bw = extend_signed %%block : i64\n"
-                          "  %%first = mul %%bw, i64(256) : i64\n  %%i = add %%first, %%tw : i64\n"
-                          "  %%inside = icmp.slt %%i, %%n : i1\n  if %%inside {\n"
-                          "    %%at = udiv %%i, %%words : i64\n"
+    tk_text_put_elements(256, out);
+    tk_strbuf_printf(out, "    %%at = udiv %%i, %%words : i64\n"
                           "    %%word = urem %%i, %%words : i64\n"
                           "    %%half = ushr %%words, i32(1) : i64\n"
                           "    %%odd = and %%words, i64(1) : i64\n"

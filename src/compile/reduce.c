@@ -109,22 +109,6 @@ static void put_params(const signature *s, tk_strbuf *out) {
     }
 }
 
-/* Coordinates %LETTERc0, ... of number `from`; letter k or r. */
-static void put_coordinates(char letter, const char *from, int rank, tk_strbuf *out) {
-    char at[16];
-    snprintf(at, sizeof at, "%s", from);
-    for (int i = rank - 1; i > 0; i--) {
-        tk_strbuf_printf(out,
-                         "    %%%cq%d = udiv %%%s, %%%clength%d : i64\n"
-                         "    %%%cm%d = mul %%%cq%d, %%%clength%d : i64\n"
-                         "    %%%cc%d = sub %%%s, %%%cm%d : i64\n",
-                         letter, i, at, letter, i, letter, i, letter, i, letter, i, letter, i, at,
-                         letter, i);
-        snprintf(at, sizeof at, "%cq%d", letter, i);
-    }
-    tk_strbuf_printf(out, "    %%%cc0 = or %%%s, i64(0) : i64\n", letter, at);
-}
-
 /* %LETTERoV = sum of coordinates times strides of input V, from `first` on ("" : nothing). */
 static void put_offset(char letter, int v, int rank, const char *first, tk_strbuf *out) {
     for (int i = 0; i < rank; i++) {
@@ -165,7 +149,7 @@ static void put_loop(const signature *s, const char *first, const char *step, tk
     const char *type = value_type(s->dtype);
     tk_strbuf_printf(out, "    %%own = for %%j = %s to %%m step i64(%s) carry (%%sum = %s(%s)) {\n",
                      first, step, type, neutral(s));
-    put_coordinates('r', "j", s->n_reduced, out);
+    tk_text_put_coordinates('r', "j", s->n_reduced, out);
     for (int v = 0; v < s->n_inputs; v++) {
         put_offset('r', v, s->n_reduced, "%ko", out);
         put_load(s, v, out);
@@ -193,14 +177,8 @@ static void put_store(const signature *s, const char *name, tk_strbuf *out) {
 }
 
 static void put_by_threads(const signature *s, tk_strbuf *out) {
-    tk_strbuf_printf(out,
-                     "grid (ceildiv(%%n, %d), 1, 1)\nblock (%d, 1, 1)\n{\n"
-                     "  %%thread = thread_index.x : i32\n  %%block = block_index.x : i32\n"
-                     "  %%tw = extend_signed %%thread : i64\n  %%bw = extend_signed %%block : i64\n"
-                     "  %%first = mul %%bw, i64(%d) : i64\n  %%i = add %%first, %%tw : i64\n"
-                     "  %%inside = icmp.slt %%i, %%n : i1\n  if %%inside {\n",
-                     THREADS, THREADS, THREADS);
-    put_coordinates('k', "i", s->n_kept, out);
+    tk_text_put_elements(THREADS, out);
+    tk_text_put_coordinates('k', "i", s->n_kept, out);
     for (int v = 0; v < s->n_inputs; v++) put_offset('k', v, s->n_kept, "", out);
     put_loop(s, "i64(0)", "1", out);
     put_store(s, "own", out);
@@ -229,7 +207,7 @@ static void put_by_blocks(const signature *s, tk_strbuf *out) {
                      "  %%tw = extend_signed %%thread : i64\n  %%i = extend_signed %%block : i64\n"
                      "  %%slot = offset %%slots, %%thread : ptr<%s, shared>\n",
                      THREADS, type, THREADS, type, type);
-    put_coordinates('k', "i", s->n_kept, out);
+    tk_text_put_coordinates('k', "i", s->n_kept, out);
     for (int v = 0; v < s->n_inputs; v++) put_offset('k', v, s->n_kept, "", out);
     char step[16];
     snprintf(step, sizeof step, "%d", THREADS);
