@@ -3,18 +3,16 @@
 #include "compile/elementwise.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/strbuf.h"
-#include "base/vec.h"
 #include "compile/functions.h"
 #include "compile/kernel_text.h"
+#include "compile/kernels_made.h"
 #include "compile/run.h"
-#include "tiki/passes.h"
 
 /* ---- what an op is in a kernel ---- */
 
@@ -379,7 +377,8 @@ static void put_conversion(tk_dtype from, tk_dtype to, tk_strbuf *out) {
         tk_strbuf_printf(out, "    %%r = convert %%a0 : %s\n", b);
 }
 
-static void put_kernel(const signature *s, tk_strbuf *out) {
+static void put_kernel(const void *key, tk_strbuf *out) {
+    const signature *s = key;
     tk_strbuf_printf(out, "tiki kernel 1\n\nkernel %s_%s", tk_op_name(s->op),
                      tk_dtype_name(s->in[s->n_inputs - 1]));
     if (s->op == TK_OP_astype) tk_strbuf_printf(out, "_%s", tk_dtype_name(s->out));
@@ -410,46 +409,8 @@ void tk_elementwise_put(tk_op op, tk_dtype dtype, tk_strbuf *out) {
 
 /* ---- kernels by signature ---- */
 
-typedef struct made {
-    signature key;
-    tk_kernel *kernel;
-} made;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static TK_VEC(made) kernels;
-
-static tk_status make_kernel(const signature *key, tk_kernel **out) {
-    tk_strbuf text = {0};
-    put_kernel(key, &text);
-    tk_kernel *raw = NULL;
-    tk_status status = text.failed ? tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel")
-                                   : tk_kernel_parse(text.text, "elementwise", &raw);
-    tk_strbuf_deinit(&text);
-    if (status == TK_OK) status = tk_kernel_pass(raw, TK_KPASS_expand, out);
-    tk_kernel_release(raw);
-    return status;
-}
-
-/* Borrowed: kernels stay. */
-static tk_status find_kernel(const signature *key, tk_kernel **out) {
-    tk_status status = TK_OK;
-    pthread_mutex_lock(&lock);
-    *out = NULL;
-    for (size_t i = 0; !*out && i < kernels.count; i++)
-        if (!memcmp(&kernels.items[i].key, key, sizeof *key)) *out = kernels.items[i].kernel;
-    if (!*out) {
-        made entry;
-        memcpy(&entry.key, key, sizeof *key);
-        status = make_kernel(key, &entry.kernel);
-        if (status == TK_OK && !tk_vec_push(&kernels, entry)) {
-            tk_kernel_release(entry.kernel);
-            status = tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel");
-        }
-        if (status == TK_OK) *out = entry.kernel;
-    }
-    pthread_mutex_unlock(&lock);
-    return status;
-}
+static tk_kernels_made kernels = {
+    PTHREAD_MUTEX_INITIALIZER, "elementwise", sizeof(signature), put_kernel, {0}};
 
 /* ---- running ---- */
 
@@ -491,7 +452,7 @@ tk_status tk_elementwise_run(const tk_body_call *call, tk_op op, int n_inputs,
     key.out = output->dtype;
     for (int v = 0; v < n_inputs; v++) key.in[v] = inputs[v].dtype;
     tk_kernel *kernel;
-    TK_TRY(find_kernel(&key, &kernel));
+    TK_TRY(tk_kernels_find(&kernels, &key, &kernel));
     size_t count = fill_arguments(&s, inputs, output, arguments);
     tk_run run = {kernel, NULL, count, arguments, TK_TARGET_PTX};
     return tk_run_kernel(call->device, call->queue, &run);

@@ -1,11 +1,9 @@
 /* The op `iota` on devices: start + step * coordinate along one axis, in f64 or i64 and then
  * rounded or cut to the dtype, as the processor's body does. A thread writes one element. */
-#include <pthread.h>
-
 #include "base/error.h"
-#include "base/strbuf.h"
 #include "compile/bodies.h"
 #include "compile/kernel_text.h"
+#include "compile/kernels_made.h"
 #include "compile/run.h"
 
 static void put_value(tk_dtype dtype, tk_strbuf *out) {
@@ -21,7 +19,8 @@ static void put_value(tk_dtype dtype, tk_strbuf *out) {
     if (tk_dtype_size(dtype) < 8) tk_strbuf_printf(out, "    %%w = truncate %%v : %s\n", memory);
 }
 
-static void put_kernel(tk_dtype dtype, tk_strbuf *out) {
+static void put_kernel(const void *key, tk_strbuf *out) {
+    tk_dtype dtype = *(const tk_dtype *)key;
     const char *memory = tk_text_memory(dtype), *number = tk_dtype_is_float(dtype) ? "f64" : "i64";
     tk_strbuf_printf(
         out,
@@ -38,19 +37,8 @@ static void put_kernel(tk_dtype dtype, tk_strbuf *out) {
                      memory, tk_dtype_size(dtype) < 8 ? "w" : "v");
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static tk_kernel *kernels[TK_DTYPE_COUNT]; /* once made they stay */
-
-/* With the lock. */
-static tk_status make_kernel(tk_dtype dtype) {
-    tk_strbuf text = {0};
-    if (kernels[dtype]) return TK_OK;
-    put_kernel(dtype, &text);
-    tk_status status = text.failed ? tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel")
-                                   : tk_kernel_parse(text.text, "iota", &kernels[dtype]);
-    tk_strbuf_deinit(&text);
-    return status;
-}
+static tk_kernels_made kernels = {
+    PTHREAD_MUTEX_INITIALIZER, "iota", sizeof(tk_dtype), put_kernel, {0}};
 
 tk_status tk_iota_check(tk_dtype dtype) {
     if (dtype != TK_BOOL && !tk_dtype_is_complex(dtype)) return TK_OK;
@@ -64,15 +52,13 @@ tk_status tk_body_iota_on_device(const tk_body_call *call) {
     int64_t inner = 1;
     if (out->size == 0) return TK_OK;
     for (int i = out->rank - 1; i > (int)attrs->axis; i--) inner *= out->shape[i];
-    pthread_mutex_lock(&lock);
-    tk_status status = make_kernel(out->dtype);
-    pthread_mutex_unlock(&lock);
-    TK_TRY(status);
+    tk_kernel *kernel;
+    TK_TRY(tk_kernels_find(&kernels, &out->dtype, &kernel));
     tk_run_argument arguments[] = {
         {.data = out->data},       {.bits = (uint64_t)out->size},
         {.bits = (uint64_t)inner}, {.bits = (uint64_t)out->shape[attrs->axis]},
         {.bits = attrs->start},    {.bits = attrs->step}};
     arguments[0].bytes = (size_t)out->size * tk_dtype_size(out->dtype);
-    tk_run run = {kernels[out->dtype], NULL, 6, arguments, TK_TARGET_PTX};
+    tk_run run = {kernel, NULL, 6, arguments, TK_TARGET_PTX};
     return tk_run_kernel(call->device, call->queue, &run);
 }

@@ -3,14 +3,12 @@
  * before the next. Sums of halves are f32 sums, rounded once. */
 #include "compile/reduce.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/strbuf.h"
-#include "base/vec.h"
 #include "compile/kernel_text.h"
+#include "compile/kernels_made.h"
 #include "compile/run.h"
 
 #define THREADS 128
@@ -222,7 +220,8 @@ static void put_by_blocks(const signature *s, tk_strbuf *out) {
     tk_strbuf_printf(out, "  }\n}\n");
 }
 
-static void put_kernel(const signature *s, tk_strbuf *out) {
+static void put_kernel(const void *key, tk_strbuf *out) {
+    const signature *s = key;
     tk_strbuf_printf(out, "tiki kernel 1\n\nkernel %s_%s_%d_%d%s(\n", tk_op_name(s->op),
                      tk_dtype_name(s->dtype), s->n_kept, s->n_reduced, s->block ? "_block" : "");
     put_params(s, out);
@@ -235,38 +234,8 @@ static void put_kernel(const signature *s, tk_strbuf *out) {
 
 /* ---- kernels by signature ---- */
 
-typedef struct made {
-    signature key;
-    tk_kernel *kernel;
-} made;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static TK_VEC(made) kernels;
-
-static tk_status make_kernel(const signature *key, tk_kernel **out) {
-    tk_strbuf text = {0};
-    put_kernel(key, &text);
-    tk_status status = text.failed ? tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel")
-                                   : tk_kernel_parse(text.text, "reduce", out);
-    tk_strbuf_deinit(&text);
-    return status;
-}
-
-/* Borrowed: kernels stay. With the lock. */
-static tk_status find_or_make(const signature *key, tk_kernel **out) {
-    for (size_t i = 0; i < kernels.count; i++)
-        if (!memcmp(&kernels.items[i].key, key, sizeof *key)) {
-            *out = kernels.items[i].kernel;
-            return TK_OK;
-        }
-    made entry;
-    memcpy(&entry.key, key, sizeof *key);
-    TK_TRY(make_kernel(key, &entry.kernel));
-    *out = entry.kernel;
-    if (tk_vec_push(&kernels, entry)) return TK_OK;
-    tk_kernel_release(entry.kernel);
-    return tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel");
-}
+static tk_kernels_made kernels = {
+    PTHREAD_MUTEX_INITIALIZER, "reduce", sizeof(signature), put_kernel, {0}};
 
 /* ---- running ---- */
 
@@ -310,10 +279,7 @@ static tk_status run(const tk_body_call *call, tk_op op, problem *p) {
     key.n_kept = p->n_kept;
     key.n_reduced = p->n_reduced;
     key.block = p->elements >= MANY && p->results < INT32_MAX;
-    pthread_mutex_lock(&lock);
-    tk_status status = find_or_make(&key, &kernel);
-    pthread_mutex_unlock(&lock);
-    TK_TRY(status);
+    TK_TRY(tk_kernels_find(&kernels, &key, &kernel));
     size_t count = fill_arguments(p, call->inputs, output, arguments);
     tk_run launch = {kernel, NULL, count, arguments, TK_TARGET_PTX};
     return tk_run_kernel(call->device, call->queue, &launch);
