@@ -236,6 +236,12 @@ static void write_api_body(FILE *out, const row *r, const signature *s) {
                     p->name);
         else if (!strcmp(p->type->name, "str"))
             fprintf(out, "    tk_call_need(&call, \"%s\", %s);\n", p->name, p->name);
+        else if (!strcmp(p->type->name, "dtype"))
+            fprintf(out, "    tk_call_dtype(&call, \"%s\", %s, %s);\n", p->name, p->name,
+                    strcmp(p->fallback, "none") ? "false" : "true");
+        else if (!strcmp(p->type->name, "mode"))
+            fprintf(out, "    tk_call_enum(&call, \"%s\", %s, TK_MODE_COUNT, \"tk_mode\");\n",
+                    p->name, p->name);
     }
     if (s->gives_list) fputs("    tk_call_need(&call, \"out\", out);\n", out);
     fprintf(out, "    if (!tk_call_begin(&call)) return tk_call_%s(&call);\n",

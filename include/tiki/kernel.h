@@ -109,7 +109,7 @@ TK_API int tk_kopcode_operands(tk_kopcode code);
 TK_API const char *tk_kopcode_operand(tk_kopcode code, int index, bool *out_optional);
 TK_API bool tk_kopcode_is_variadic(tk_kopcode code);
 
-/* Number of attributes, and which. */
+/* Number of attributes, and which; -1 and NULL when there is none. */
 TK_API int tk_kopcode_attrs(tk_kopcode code);
 TK_API const char *tk_kopcode_attr(tk_kopcode code, int index, tk_kattr_id *out_id);
 

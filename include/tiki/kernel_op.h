@@ -75,9 +75,10 @@ typedef struct tk_launch_spec {
 } tk_launch_spec;
 
 /* From now on this thread's launches and kernel ops are built by `target` where they run on a GPU
- * (TK_TARGET_PTX to begin with); gives the one before. A launch keeps the target that it was made
- * with, and so do the rules of a kernel op. On the emulator, which builds nothing, another target
- * than PTX is TK_UNSUPPORTED when the launch runs. */
+ * (TK_TARGET_PTX to begin with); gives the one before. A value that is none changes nothing. A
+ * launch keeps the target that it was made with, and so do the rules of a kernel op. On the
+ * emulator, which builds nothing, another target than PTX is TK_UNSUPPORTED when the launch runs.
+ */
 TK_API tk_target tk_target_use(tk_target target);
 
 /* Appends the outputs to `outputs`. The launch contract is checked now, with the numbers and sizes

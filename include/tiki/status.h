@@ -51,8 +51,8 @@ TK_API const char *tk_error_message(void);
 TK_API tk_status tk_error_code(void);
 
 /* Sets this thread's error, as functions of the library do, and returns `code`: for callbacks and
- * libraries on top of Tiki. The text is cut at 1,023 bytes. TK_OK clears nothing and is returned.
- */
+ * libraries on top of Tiki. The text is cut at 1,023 bytes. TK_OK clears nothing and is returned;
+ * what is no code becomes TK_INVALID_ARGUMENT. */
 TK_API tk_status tk_error_set(tk_status code, const char *format, ...) TK_PRINTF(2, 3);
 
 TK_END_DECLS

@@ -42,6 +42,7 @@ static PyObject *updated(PyObject *self, PyObject *value, tkpy_update update, bo
         PyErr_Format(PyExc_TypeError, "the value must be a number or an array, not %R",
                      (PyObject *)Py_TYPE(value));
     if (found == 1) {
+        operand = tkpy_fitting(tkpy_handle(at->array), value, operand);
         if (negate) operand = tk_negative(operand);
         if (invert) operand = tk_reciprocal(operand);
         tk_array changed = tkpy_update_at(state, tkpy_handle(at->array), at->key, operand, update);

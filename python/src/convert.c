@@ -5,6 +5,19 @@
 
 /* ---- scalars ---- */
 
+/* The exception of an integer that is too large; huge ones are not printed. */
+static bool does_not_fit(PyObject *object, const char *what) {
+    PyObject *bits = PyObject_CallMethod(object, "bit_length", NULL);
+    long length = bits ? PyLong_AsLong(bits) : -1;
+    Py_XDECREF(bits);
+    PyErr_Clear();
+    if (length >= 0 && length <= 128)
+        PyErr_Format(PyExc_OverflowError, "%R does not fit %s", object, what);
+    else
+        PyErr_Format(PyExc_OverflowError, "an integer of %ld bits does not fit %s", length, what);
+    return false;
+}
+
 /* A weakly typed scalar from a Python number; false when it is none (or out of range, with an
  * exception). */
 static bool weak_scalar(PyObject *object, tk_array *out) {
@@ -14,10 +27,7 @@ static bool weak_scalar(PyObject *object, tk_array *out) {
     } else if (PyLong_Check(object)) {
         int overflow;
         long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
-        if (overflow) {
-            PyErr_Format(PyExc_OverflowError, "%R does not fit an integer of 64 bits", object);
-            return false;
-        }
+        if (overflow) return does_not_fit(object, "an integer of 64 bits");
         *out = tk_scalar_int(context, value);
     } else if (PyFloat_Check(object)) {
         *out = tk_scalar(context, PyFloat_AsDouble(object));
@@ -60,13 +70,21 @@ int tkpy_operand(tkpy_state *state, PyObject *object, tk_array *out_array) {
     return out_array->node ? 1 : -1;
 }
 
+tk_array tkpy_fitting(tk_array base, PyObject *value, tk_array operand) {
+    tk_dtype dtype = tk_array_dtype(base);
+    bool is_number = PyLong_Check(value) && !PyBool_Check(value);
+    if (!is_number || !tk_dtype_is_integer(dtype)) return operand;
+    return tk_full(operand, TK_SCALAR, dtype);
+}
+
 /* ---- nested lists ---- */
 
 typedef struct nest {
     tkpy_state *state;
     tk_kind kind; /* of the widest number so far */
     bool has_arrays, is_wide, is_unsigned;
-    int rank; /* -1: not known yet */
+    PyObject *lowest, *highest; /* integers, borrowed; NULL: none */
+    int rank;                   /* -1: not known yet */
     int64_t shape[TK_AXES_MAX];
     char *next; /* where the next number goes, when filling */
 } nest;
@@ -92,9 +110,11 @@ static bool survey_integer(nest *n, PyObject *object) {
     }
     if (PyErr_Occurred() || overflow < 0) {
         PyErr_Clear();
-        PyErr_Format(PyExc_OverflowError, "%R does not fit an integer of 64 bits", object);
-        return false;
+        return does_not_fit(object, "an integer of 64 bits");
     }
+    if (!n->lowest || PyObject_RichCompareBool(object, n->lowest, Py_LT) == 1) n->lowest = object;
+    if (!n->highest || PyObject_RichCompareBool(object, n->highest, Py_GT) == 1)
+        n->highest = object;
     n->is_wide |= overflow || value < INT32_MIN || value > INT32_MAX;
     return true;
 }
@@ -226,11 +246,38 @@ static tk_array stack_of(tkpy_state *state, PyObject *object, int dtype) {
     return result;
 }
 
+/* Whether the integers, which fit 64 bits with or without a sign, fit the dtype. */
+static bool fits(PyObject *object, tk_dtype dtype) {
+    int bits = 8 * (int)tk_dtype_size(dtype);
+    bool is_unsigned = tk_dtype_kind(dtype) == TK_KIND_UNSIGNED;
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow) return is_unsigned && bits == 64;
+    if (is_unsigned) return value >= 0 && (bits == 64 || value >> bits == 0);
+    return value >> (bits - 1) == (value < 0 ? -1 : 0);
+}
+
+/* A list of integers for an integer dtype holds what the dtype holds; without a dtype one of 64
+ * bits holds all of them. In another dtype integers of both kinds meet as floats. */
+static bool check_integers(nest *n, int dtype) {
+    bool is_integer = dtype != TKPY_NO_DTYPE && tk_dtype_is_integer((tk_dtype)dtype);
+    if (n->kind != TK_KIND_SIGNED) return true;
+    if (is_integer && !fits(n->lowest, (tk_dtype)dtype))
+        return does_not_fit(n->lowest, tk_dtype_name((tk_dtype)dtype));
+    if (is_integer && !fits(n->highest, (tk_dtype)dtype))
+        return does_not_fit(n->highest, tk_dtype_name((tk_dtype)dtype));
+    if (!n->is_unsigned || fits(n->lowest, TK_UINT64)) return true;
+    if (dtype == TKPY_NO_DTYPE) return does_not_fit(n->highest, "int64, and others are below 0");
+    n->kind = TK_KIND_FLOAT;
+    return true;
+}
+
 static tk_array from_nested(tkpy_state *state, PyObject *object, int dtype) {
     nest n = {.state = state, .kind = TK_KIND_BOOL, .rank = -1};
     for (int i = 0; i < TK_AXES_MAX; i++) n.shape[i] = -1;
     if (!survey(&n, object, 0)) return TK_NO_ARRAY;
     if (n.has_arrays) return stack_of(state, object, dtype);
+    if (!check_integers(&n, dtype)) return TK_NO_ARRAY;
     bool is_empty = false;
     for (int i = 0; i < n.rank; i++) is_empty |= n.shape[i] == 0;
     if (is_empty) n.kind = TK_KIND_FLOAT;

@@ -472,10 +472,13 @@ int tkpy_setitem(PyObject *self, PyObject *key, PyObject *value) {
     tk_stream_id before = tkpy_beside(tkpy_handle(self));
     int found = tkpy_operand(state, value, &operand);
     if (found == 0) {
-        operand = tkpy_from_object(state, value, TKPY_NO_DTYPE);
+        tk_dtype dtype = tk_array_dtype(tkpy_handle(self));
+        operand =
+            tkpy_from_object(state, value, tk_dtype_is_integer(dtype) ? (int)dtype : TKPY_NO_DTYPE);
         found = operand.node ? 1 : -1;
     }
     if (found == 1) {
+        operand = tkpy_fitting(tkpy_handle(self), value, operand);
         tk_array changed = tkpy_update_at(state, tkpy_handle(self), key, operand, TKPY_SET);
         if (changed.node && tkpy_rebox(state, self, changed)) result = 0;
     }

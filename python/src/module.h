@@ -93,6 +93,9 @@ enum { TKPY_NO_DTYPE = -1 };
  * one, 0 when it is something else (no exception), -1 with an exception. Needs an open scope. */
 int tkpy_operand(tkpy_state *state, PyObject *object, tk_array *out_array);
 
+/* The operand made of `value` that is written into `base`: a Python integer must fit its dtype. */
+tk_array tkpy_fitting(tk_array base, PyObject *value, tk_array operand);
+
 /* An array from anything that can become one; `dtype` may be TKPY_NO_DTYPE. TK_NO_ARRAY with an
  * exception. Needs an open scope. */
 tk_array tkpy_from_object(tkpy_state *state, PyObject *object, int dtype);

@@ -39,6 +39,21 @@ void tk_call_need(tk_call *call, const char *argument, const void *pointer) {
         call->status = tk_fail_within(tk_fail_null(argument), "%s", call->name);
 }
 
+static void refuse_value(tk_call *call, tk_status status) {
+    if (call->status == TK_OK) call->status = tk_fail_within(status, "%s", call->name);
+}
+
+void tk_call_dtype(tk_call *call, const char *argument, tk_dtype dtype, bool or_none) {
+    if ((unsigned)dtype < TK_DTYPE_COUNT + (unsigned)or_none) return;
+    refuse_value(call, tk_fail(TK_DTYPE_ERROR, "argument `%s` is %d, which is no dtype", argument,
+                               (int)dtype));
+}
+
+void tk_call_enum(tk_call *call, const char *argument, int value, int count, const char *type) {
+    if (value < 0 || value >= count)
+        refuse_value(call, tk_check_enum(argument, value, count, type));
+}
+
 void tk_call_optional(tk_call *call, tk_array array) {
     if (array.node) meet(call, array.node);
     call->nodes[call->n_nodes++] = array.node;

@@ -27,6 +27,12 @@ void tk_call_open(tk_call *call, const char *name, tk_context *context);
 /* A pointer that must not be NULL, with the argument's name. */
 void tk_call_need(tk_call *call, const char *argument, const void *pointer);
 
+/* A dtype; `or_none`: TK_DTYPE_COUNT stands for none. */
+void tk_call_dtype(tk_call *call, const char *argument, tk_dtype dtype, bool or_none);
+
+/* One of `count` values of the enum `type`. */
+void tk_call_enum(tk_call *call, const char *argument, int value, int count, const char *type);
+
 void tk_call_operand(tk_call *call, tk_array array);
 void tk_call_optional(tk_call *call, tk_array array);
 void tk_call_key(tk_call *call, tk_array key);

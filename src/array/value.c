@@ -13,7 +13,8 @@ tk_array tk_error_array(tk_context *context, tk_status status) {
     tk_call call;
     tk_call_open(&call, "error_array", context);
     if (context)
-        call.status = status == TK_OK ? tk_fail(TK_INVALID_ARGUMENT, "TK_OK is no error") : status;
+        call.status = status == TK_OK ? tk_fail(TK_INVALID_ARGUMENT, "TK_OK is no error")
+                                      : tk_error_set(status, "%s", tk_error_message());
     return tk_call_refuse(&call);
 }
 
@@ -80,7 +81,7 @@ static tk_status check_type(const tk_context *context, tk_shape shape, tk_dtype 
     TK_NEED(context);
     TK_TRY(tk_context_check(context));
     if ((unsigned)dtype >= TK_DTYPE_COUNT)
-        return tk_fail(TK_DTYPE_ERROR, "%d is no dtype", (int)dtype);
+        return tk_fail(TK_DTYPE_ERROR, "argument `dtype` is %d, which is no dtype", (int)dtype);
     if (shape.count < 0) return tk_fail(TK_SHAPE_ERROR, "a shape is needed, TK_ALL_AXES was given");
     return tk_shape_size(dtype, shape.count, shape.items, out_size);
 }

@@ -10,6 +10,8 @@ static _Thread_local char error_text[TK_ERROR_MESSAGE_BYTES];
 static _Thread_local tk_status error_code = TK_OK;
 static _Thread_local bool error_explains; /* why somebody has TK_NO_ARRAY */
 
+static const char no_status[] = "unknown status";
+
 const char *tk_status_name(tk_status status) {
     switch (status) {
 #define STATUS_NAME(code, value, name, meaning)                                                    \
@@ -18,8 +20,10 @@ const char *tk_status_name(tk_status status) {
         TK_STATUS_CODES(STATUS_NAME)
 #undef STATUS_NAME
     }
-    return "unknown status";
+    return no_status;
 }
+
+static bool is_status(tk_status status) { return strcmp(tk_status_name(status), no_status) != 0; }
 
 const char *tk_error_message(void) { return error_text; }
 
@@ -27,6 +31,9 @@ tk_status tk_error_code(void) { return error_code; }
 
 tk_status tk_error_set(tk_status code, const char *format, ...) {
     if (code == TK_OK) return code;
+    if (!is_status(code))
+        return tk_fail(TK_INVALID_ARGUMENT, "argument `code` is %d, which is no tk_status",
+                       (int)code);
     if (!format) return tk_fail_again(code, "");
     char text[TK_ERROR_MESSAGE_BYTES];
     va_list arguments;
@@ -87,6 +94,18 @@ tk_status tk_need(const char *names, size_t count, const void *const *pointers) 
     for (size_t i = 0; i < count; i++)
         if (!pointers[i]) return fail_null_at(names, i);
     return TK_OK;
+}
+
+tk_status tk_check_enum(const char *name, int value, int count, const char *type) {
+    if (value >= 0 && value < count) return TK_OK;
+    return tk_fail(TK_INVALID_ARGUMENT, "argument `%s` is %d, which is no %s: expected 0 to %d",
+                   name, value, type, count - 1);
+}
+
+tk_status tk_check_flags(const char *name, int flags, int known) {
+    if (!(flags & ~known)) return TK_OK;
+    return tk_fail(TK_INVALID_ARGUMENT, "argument `%s` is 0x%x, expected bits of 0x%x", name,
+                   (unsigned)flags, (unsigned)known);
 }
 
 void tk_fail_explains(void) { error_explains = true; }

@@ -32,6 +32,13 @@ tk_status tk_fail_null(const char *name);
  * when none is. */
 tk_status tk_need(const char *names, size_t count, const void *const *pointers);
 
+/* TK_OK when 0 <= value < count; else TK_INVALID_ARGUMENT: "argument `name` is 7, which is no
+ * `type`: expected 0 to 1". */
+tk_status tk_check_enum(const char *name, int value, int count, const char *type);
+
+/* TK_OK when no bit is set but those of `known`; else TK_INVALID_ARGUMENT with name and value. */
+tk_status tk_check_flags(const char *name, int flags, int known);
+
 /* Notes that this thread's latest error is why its caller has TK_NO_ARRAY: a later tk_fail_no_array
  * repeats it, as long as no other error has come between. */
 void tk_fail_explains(void);

@@ -279,8 +279,8 @@ static tk_status check_spec(const tk_bench_spec *spec) {
     if (spec->size != sizeof *spec)
         return tk_fail(TK_INVALID_ARGUMENT, "tk_bench_spec.size is %zu, expected %zu", spec->size,
                        sizeof *spec);
-    if ((unsigned)spec->id >= TK_LIBRARY_COUNT)
-        return tk_fail(TK_NOT_FOUND, "%d is no kernel of the library", (int)spec->id);
+    TK_TRY(tk_check_enum("id", (int)spec->id, TK_LIBRARY_COUNT, "tk_library_id"));
+    TK_TRY(tk_check_enum("element", (int)spec->element, TK_KSCALAR_COUNT, "tk_kscalar"));
     if (spec->rank < 1 || spec->rank > TK_LIBRARY_MOST_AXES)
         return tk_fail(TK_SHAPE_ERROR, "a shape of %d axes, expected 1 to %d", spec->rank,
                        TK_LIBRARY_MOST_AXES);

@@ -195,6 +195,7 @@ static tk_status check_rules(tk_context *context, const tk_kernel_rules *rules,
         return tk_fail(TK_INVALID_ARGUMENT, "tk_kernel_rules.size is %zu, expected %zu",
                        rules->size, sizeof *rules);
     if (!rules->forward) return tk_fail_null("rules->forward");
+    TK_TRY(tk_check_enum("batching", (int)rules->batching, TK_BATCHING_LEADING + 1, "tk_batching"));
     if (n_args == 0)
         return tk_fail(TK_INVALID_ARGUMENT, "a kernel op is called with one argument at least");
     return TK_OK;

@@ -103,6 +103,7 @@ static tk_status bind_scalar(const binding *b, const tk_kparam *param, const tk_
 
 static tk_status bind_one(const binding *b, const tk_kparam *param, const tk_bind *bind,
                           tk_bound *out) {
+    TK_TRY(tk_check_enum("kind", (int)bind->kind, TK_BIND_FLOAT + 1, "tk_bind_kind"));
     bool pointer = param->type.kind == TK_KT_POINTER;
     bool array = bind->kind == TK_BIND_INPUT || bind->kind == TK_BIND_OUTPUT;
     if (pointer && !array) return wrong(b, param, "is a pointer, a number is bound to it");
@@ -214,7 +215,8 @@ tk_status tk_launch_describe(tk_launch_record *record, size_t n_outputs,
         const tk_launch_output *output = &outputs[i];
         int64_t size;
         if ((unsigned)output->dtype >= TK_DTYPE_COUNT)
-            return tk_fail(TK_DTYPE_ERROR, "%d is no dtype", (int)output->dtype);
+            return tk_fail(TK_DTYPE_ERROR, "`dtype` of output %zu is %d, which is no dtype", i,
+                           (int)output->dtype);
         TK_TRY(tk_shape_check(record->name, output->shape));
         TK_TRY(tk_shape_size(output->dtype, output->shape.count, output->shape.items, &size));
         if (output->in_place) TK_TRY(check_in_place(record->name, output, i, inputs, n_inputs));

@@ -366,6 +366,7 @@ tk_status tk_library_schedule_for(tk_library_id id, const tk_array *operands, si
     tk_slot slots[TK_LIBRARY_SLOTS] = {{0}};
     tk_library_tensor tensors[TK_LIBRARY_SLOTS];
     TK_NEED(operands, out_schedule);
+    TK_TRY(tk_check_enum("id", (int)id, TK_LIBRARY_COUNT, "tk_library_id"));
     if (count == 0) return tk_fail(TK_INVALID_ARGUMENT, "a schedule is for one operand at least");
     for (size_t i = 0; i < count; i++) TK_TRY(tk_array_status(operands[i]));
     TK_TRY(slots_of(id, operands, count, slots));

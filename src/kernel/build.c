@@ -49,7 +49,7 @@ tk_status tk_kernel_builder_status(const tk_kernel_builder *b) {
 }
 
 void tk_kernel_builder_fail(tk_kernel_builder *b, tk_status code, const char *message) {
-    if (ok(b) && code != TK_OK) keep_at(b, tk_fail(code, "%s", message ? message : ""));
+    if (ok(b) && code != TK_OK) keep_at(b, tk_error_set(code, "%s", message ? message : ""));
 }
 
 /* A list may be NULL when it is empty. */
@@ -71,19 +71,17 @@ static bool is_name(const char *name) {
 
 tk_kernel_builder *tk_kernel_builder_create(const char *name, tk_kform form) {
     tk_kernel_builder *b = tk_calloc(1, sizeof *b);
-    bool good = name && is_name(name) && (unsigned)form <= TK_KFORM_THREAD;
+    bool form_is_known = (unsigned)form <= TK_KFORM_THREAD, good = name && is_name(name);
     if (!b) return NULL;
-    b->kernel = tk_kernel_create(good ? name : "kernel", good ? form : TK_KFORM_THREAD);
+    b->kernel = tk_kernel_create(good ? name : "kernel", form_is_known ? form : TK_KFORM_THREAD);
     if (!b->kernel) {
         tk_free(b);
         return NULL;
     }
     b->block = &b->kernel->body;
-    if (!good)
-        keep(b,
-             tk_fail(TK_INVALID_ARGUMENT,
-                     "\"%.80s\" with form %d: expected a name of letters, digits and _, and a form",
-                     name ? name : "NULL", (int)form));
+    if (keep(b, tk_check_enum("form", (int)form, TK_KFORM_THREAD + 1, "tk_kform")) && !good)
+        keep(b, tk_fail(TK_INVALID_ARGUMENT, "\"%.80s\": expected a name of letters, digits and _",
+                        name ? name : "NULL"));
     return b;
 }
 
@@ -129,8 +127,7 @@ int32_t tk_kexpr_const(tk_kernel_builder *b, int64_t value) {
 }
 
 int32_t tk_kexpr_device(tk_kernel_builder *b, tk_kfact fact) {
-    if (ok(b) && !tk_kfact_text((int)fact))
-        keep_at(b, tk_fail(TK_INVALID_ARGUMENT, "fact %d about the device", (int)fact));
+    if (ok(b)) keep_at(b, tk_check_enum("fact", (int)fact, TK_KFACT_COUNT, "tk_kfact"));
     return add_expr(b, (tk_kexpr){.kind = TK_KX_DEVICE, .value = fact});
 }
 
@@ -151,7 +148,8 @@ static bool is_expr(tk_kernel_builder *b, int32_t expr) {
 
 int32_t tk_kexpr_binary(tk_kernel_builder *b, tk_kexpr_kind kind, int32_t left, int32_t right) {
     if (ok(b) && (kind < TK_KX_ADD || kind >= TK_KX_COUNT))
-        keep_at(b, tk_fail(TK_INVALID_ARGUMENT, "expression of kind %d", (int)kind));
+        keep_at(b, tk_fail(TK_INVALID_ARGUMENT, "argument `kind` is %d, expected %d to %d",
+                           (int)kind, TK_KX_ADD, TK_KX_COUNT - 1));
     if (!is_expr(b, left) || !is_expr(b, right)) return -1;
     return add_expr(b, (tk_kexpr){.kind = (uint8_t)kind, .left = left, .right = right});
 }
@@ -182,19 +180,31 @@ static tk_kvalue *push_param(tk_kernel_builder *b, const char *name, tk_ktype ty
 tk_kvalue *tk_kernel_add_param(tk_kernel_builder *b, const tk_kparam *param) {
     if (!ok(b) || !keep(b, tk_need("param", 1, (const void *const[]){param}))) return NULL;
     if (param->size >= 0 && !is_expr(b, param->size)) return NULL;
+    keep_at(b,
+            tk_check_enum("access", (int)param->access, TK_KACCESS_READ_WRITE + 1, "tk_kaccess"));
+    if (!ok(b) || !keep_at(b, tk_ktype_check(b->kernel, param->type))) return NULL;
     int least = tk_kscalar_bytes((tk_kscalar)param->type.scalar);
     tk_kparameter made = {.access = (uint8_t)(param->access ? param->access : TK_KACCESS_READ),
                           .align = param->align > 0 ? param->align : least,
                           .size = param->size < 0 ? -1 : param->size};
-    if (made.access > TK_KACCESS_READ_WRITE)
-        keep_at(b, tk_fail(TK_INVALID_ARGUMENT, "access %d of a parameter", made.access));
-    return ok(b) ? push_param(b, param->name, param->type, made) : NULL;
+    return push_param(b, param->name, param->type, made);
+}
+
+static bool is_one_of(int32_t value, int32_t a, int32_t b, int32_t c) {
+    return value == 0 || value == a || value == b || value == c;
 }
 
 static bool check_map(tk_kernel_builder *b, const tk_kmap *map) {
+    if (!keep_at(b, tk_check_enum("element", (int)map->element, TK_KSCALAR_COUNT, "tk_kscalar")))
+        return false;
     if (map->rank < 1 || map->rank > 5)
         return keep_at(
             b, tk_fail(TK_SHAPE_ERROR, "a tensor map of rank %d, expected 1 to 5", map->rank));
+    if (!is_one_of(map->swizzle, 32, 64, 128) || !is_one_of(map->l2_bytes, 64, 128, 256))
+        return keep_at(b, tk_fail(TK_INVALID_ARGUMENT,
+                                  "swizzle %d and l2_bytes %d of a tensor map, expected 0, 32, 64 "
+                                  "or 128, and 0, 64, 128 or 256",
+                                  map->swizzle, map->l2_bytes));
     for (int i = 0; i < map->rank; i++) {
         if (!is_expr(b, map->extent[i]) || (i && !is_expr(b, map->stride[i - 1]))) return false;
         if (map->box[i] < 1 || map->box[i] > 256 || map->element_stride[i] < 1 ||
@@ -225,8 +235,7 @@ tk_kvalue *tk_kernel_add_map(tk_kernel_builder *b, const tk_kmap *map) {
 
 void tk_kernel_require(tk_kernel_builder *b, int32_t left, tk_krelation relation, int32_t right) {
     if (!is_expr(b, left) || !is_expr(b, right)) return;
-    if ((unsigned)relation >= TK_KR_COUNT)
-        keep_at(b, tk_fail(TK_INVALID_ARGUMENT, "relation %d", (int)relation));
+    if (!keep_at(b, tk_check_enum("relation", (int)relation, TK_KR_COUNT, "tk_krelation"))) return;
     tk_kcondition condition = {left, right, (uint8_t)relation};
     if (ok(b) && !tk_vec_push(&b->kernel->contract.conditions, condition))
         keep(b, tk_fail(TK_OUT_OF_MEMORY, "no memory for a kernel"));
@@ -288,13 +297,15 @@ tk_ktype tk_ktype_of_layout(tk_kernel_builder *b, const char *layout) {
 }
 
 static tk_ktype of_elements(tk_ktype_kind kind, tk_kscalar element) {
-    return (tk_ktype){.kind = (uint8_t)kind, .scalar = (uint8_t)element, .lanes = 1};
+    tk_ktype type = tk_ktype_scalar(element);
+    type.kind = (uint8_t)kind;
+    return type;
 }
 
 tk_ktype tk_ktype_of_view(tk_kernel_builder *b, tk_kscalar element, tk_kspace space,
                           const char *layout) {
-    tk_ktype type = of_elements(TK_KT_VIEW, element);
-    type.space = (uint8_t)space;
+    tk_ktype type = tk_ktype_pointer(element, space);
+    type.kind = TK_KT_VIEW;
     return with_layout(b, type, layout, NULL);
 }
 
@@ -309,6 +320,11 @@ tk_ktype tk_ktype_of_registers(tk_kernel_builder *b, tk_kscalar element, const c
 
 /* ---- values ---- */
 
+static bool is_scalar(tk_kernel_builder *b, tk_kscalar scalar) {
+    return ok(b) &&
+           keep_at(b, tk_check_enum("scalar", (int)scalar, TK_KSCALAR_COUNT, "tk_kscalar"));
+}
+
 static tk_kvalue *constant(tk_kernel_builder *b, tk_kscalar scalar, uint64_t bits) {
     tk_kvalue *value = NULL;
     if (ok(b) && (unsigned)scalar >= TK_K_MBAR)
@@ -319,15 +335,15 @@ static tk_kvalue *constant(tk_kernel_builder *b, tk_kscalar scalar, uint64_t bit
 }
 
 tk_kvalue *tk_kernel_int(tk_kernel_builder *b, tk_kscalar scalar, int64_t value) {
-    if (ok(b) && (unsigned)scalar > TK_K_I64)
+    if (is_scalar(b, scalar) && scalar > TK_K_I64)
         keep_at(b, tk_fail(TK_DTYPE_ERROR, "%s is no integer type", tk_kscalar_text(scalar)));
     return constant(b, scalar, (uint64_t)value);
 }
 
 tk_kvalue *tk_kernel_float(tk_kernel_builder *b, tk_kscalar scalar, double value) {
-    if (ok(b) && (unsigned)scalar <= TK_K_I64)
+    if (is_scalar(b, scalar) && scalar <= TK_K_I64)
         keep_at(b, tk_fail(TK_DTYPE_ERROR, "%s is no float type", tk_kscalar_text(scalar)));
-    return constant(b, scalar, tk_kscalar_bits(scalar, value));
+    return ok(b) ? constant(b, scalar, tk_kscalar_bits(scalar, value)) : NULL;
 }
 
 tk_ktype tk_kvalue_type(const tk_kvalue *value) { return value ? value->type : (tk_ktype){0}; }
@@ -350,12 +366,12 @@ static int place_of(const tk_kop_row *row, tk_kattr_id id) {
 
 static tk_status set_attr(tk_kernel_builder *b, const tk_kop_row *row, const tk_kattr *given,
                           int64_t *attrs) {
-    int place = (unsigned)given->id < TK_KATTR_COUNT ? place_of(row, given->id) : -1;
+    TK_TRY(tk_check_enum("id", (int)given->id, TK_KATTR_COUNT, "tk_kattr_id"));
+    int place = place_of(row, given->id);
     uint32_t number;
     if (place < 0)
         return tk_fail(TK_INVALID_ARGUMENT, "%s has no attribute %s", row->name,
-                       (unsigned)given->id < TK_KATTR_COUNT ? tk_kattr_row_of(given->id)->name
-                                                            : "of this number");
+                       tk_kattr_row_of(given->id)->name);
     const tk_kattr_row *attr = tk_kattr_row_of(given->id);
     attrs[place] = given->value;
     if (attr->kind != TK_KAK_WORD && attr->kind != TK_KAK_TEXT) return TK_OK;
@@ -418,7 +434,8 @@ tk_kvalue *tk_kernel_op(tk_kernel_builder *b, tk_kopcode code, size_t n_operands
     if (!ok(b)) return NULL;
     if (!have_list(b, "operands", n_operands, operands) || !have_list(b, "attrs", n_attrs, attrs))
         return NULL;
-    if ((unsigned)code >= TK_KOP_COUNT || is_flow(code))
+    if (!keep_at(b, tk_check_enum("code", (int)code, TK_KOP_COUNT, "tk_kopcode"))) return NULL;
+    if (is_flow(code))
         return keep_at(b,
                        tk_fail(TK_INVALID_ARGUMENT, "%s is no operation that is appended as such",
                                tk_kopcode_name(code))),

@@ -90,7 +90,9 @@ tk_status tk_ktype_check(const tk_kernel *kernel, tk_ktype type) {
         type.space >= TK_KSPACE_COUNT ||
         (has_layout && (!type.layout || type.layout > kernel->layouts.count)) ||
         type.tv > kernel->layouts.count)
-        return tk_fail(TK_DTYPE_ERROR, "the type is none of this kernel");
+        return tk_fail(TK_DTYPE_ERROR,
+                       "the type is none of this kernel: kind %d, scalar %d, space %d, layout %u",
+                       type.kind, type.scalar, type.space, type.layout);
     if (type.kind == TK_KT_NUMBER) return check_vector_type(type);
     if (type.kind == TK_KT_REGISTERS) return check_registers_type(kernel, type);
     if (type.kind == TK_KT_SHARED &&

@@ -35,7 +35,7 @@ tk_status tk_kpass_find(const char *name, tk_kpass *out) {
 tk_status tk_kernel_pass(const tk_kernel *kernel, tk_kpass pass, tk_kernel **out) {
     tk_kernel *copy = NULL;
     TK_NEED(kernel, out);
-    if (!is_known(pass)) return tk_fail(TK_INVALID_ARGUMENT, "%d is no pass", (int)pass);
+    TK_TRY(tk_check_enum("pass", (int)pass, TK_KPASS_COUNT, "tk_kpass"));
     TK_TRY(tk_kernel_clone(kernel, &copy));
     tk_status status = rows[pass].run(copy);
     if (status == TK_OK) {
@@ -80,7 +80,9 @@ tk_status tk_kernel_lower(const tk_kernel *kernel, tk_kform form, int flags, tk_
     static const char *const names[] = {"tensor", "view", "thread"};
     tk_kernel *copy = NULL;
     TK_NEED(kernel, out);
-    if ((unsigned)form > TK_KFORM_THREAD || form < kernel->form)
+    TK_TRY(tk_check_enum("form", (int)form, TK_KFORM_THREAD + 1, "tk_kform"));
+    TK_TRY(tk_check_flags("flags", flags, TK_KLOWER_OPTIMISE | TK_KLOWER_FUSE));
+    if (form < kernel->form)
         return tk_fail(TK_INVALID_ARGUMENT, "kernel %s is in the %s form already", kernel->name,
                        names[kernel->form]);
     TK_TRY(tk_kernel_verify(kernel));

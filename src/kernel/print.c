@@ -418,6 +418,7 @@ tk_status tk_kernel_put(const tk_kernel *kernel, int flags, tk_strbuf *out) {
 
 tk_status tk_kernel_print(const tk_kernel *kernel, int flags, char **out_text) {
     TK_NEED(kernel, out_text);
+    TK_TRY(tk_check_flags("flags", flags, TK_KERNEL_LINES));
     tk_strbuf out = {0};
     tk_status status = tk_kernel_put(kernel, flags & TK_KERNEL_LINES, &out);
     char *text = status == TK_OK ? tk_strbuf_take(&out) : NULL;

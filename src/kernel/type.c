@@ -30,15 +30,21 @@ static const struct {
 
 /* ---- the public face ---- */
 
+/* What is no value of an enum, nor a number of lanes, stays none: it is not cut to one that is. */
+static uint8_t to_byte(int value) { return value < 0 || value > 255 ? 255 : (uint8_t)value; }
+
 tk_ktype tk_ktype_scalar(tk_kscalar scalar) { return tk_ktype_vector(scalar, 1); }
 
 tk_ktype tk_ktype_vector(tk_kscalar scalar, int lanes) {
-    return (tk_ktype){.kind = TK_KT_NUMBER, .scalar = (uint8_t)scalar, .lanes = (uint8_t)lanes};
+    return (tk_ktype){
+        .kind = TK_KT_NUMBER, .scalar = to_byte((int)scalar), .lanes = to_byte(lanes)};
 }
 
 tk_ktype tk_ktype_pointer(tk_kscalar element, tk_kspace space) {
-    return (tk_ktype){
-        .kind = TK_KT_POINTER, .scalar = (uint8_t)element, .lanes = 1, .space = (uint8_t)space};
+    return (tk_ktype){.kind = TK_KT_POINTER,
+                      .scalar = to_byte((int)element),
+                      .lanes = 1,
+                      .space = to_byte((int)space)};
 }
 
 const char *tk_kscalar_text(tk_kscalar scalar) {

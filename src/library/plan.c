@@ -109,7 +109,8 @@ static tk_status check_tensor(const tk_library_call *call, size_t index, const c
     if (tensor->rank < 0 || tensor->rank > TK_LIBRARY_MOST_AXES)
         return tk_library_fail(call, TK_SHAPE_ERROR, "%.*s has %d axes, expected 0 to %d",
                                (int)length - optional, role, tensor->rank, TK_LIBRARY_MOST_AXES);
-    if ((unsigned)tensor->element >= TK_K_MBAR || tensor->element == TK_K_I1)
+    TK_TRY(tk_check_enum("element", (int)tensor->element, TK_KSCALAR_COUNT, "tk_kscalar"));
+    if (tensor->element >= TK_K_MBAR || tensor->element == TK_K_I1)
         return tk_library_fail(call, TK_DTYPE_ERROR, "%.*s has elements %s", (int)length - optional,
                                role, tk_kscalar_text(tensor->element));
     if (!fits(tensor))
@@ -172,8 +173,7 @@ int64_t tk_library_divisor(int64_t most, size_t count, const int64_t *values) {
 tk_status tk_library_schedule_default(tk_library_id id, size_t n_tensors,
                                       const tk_library_tensor *tensors, tk_library_schedule *out) {
     TK_NEED(tensors, out);
-    if (!is_known(id))
-        return tk_fail(TK_INVALID_ARGUMENT, "%d is no kernel of the library", (int)id);
+    TK_TRY(tk_check_enum("id", (int)id, TK_LIBRARY_COUNT, "tk_library_id"));
     tk_library_call call = {.id = id, .name = rows[id].name, .tensors = tensors};
     TK_TRY(check_call(&call, n_tensors, count_words(rows[id].numbers)));
     tk_library_schedule_lowest(out);
@@ -194,8 +194,7 @@ tk_status tk_library_plan_create(tk_library_id id, size_t n_tensors,
                                  tk_library_plan **out) {
     tk_library_schedule chosen;
     TK_NEED(tensors, out);
-    if (!is_known(id))
-        return tk_fail(TK_INVALID_ARGUMENT, "%d is no kernel of the library", (int)id);
+    TK_TRY(tk_check_enum("id", (int)id, TK_LIBRARY_COUNT, "tk_library_id"));
     if (n_numbers && !numbers) return tk_fail_null("numbers");
     tk_library_call call = {id, rows[id].name, tensors, numbers, schedule ? schedule : &chosen};
     TK_TRY(check_call(&call, n_tensors, n_numbers));

@@ -72,8 +72,7 @@ tk_status tk_library_schedule_print(tk_library_id id, const tk_library_schedule 
                                     char **out_text) {
     tk_strbuf text = {0};
     TK_NEED(schedule, out_text);
-    if ((unsigned)id >= TK_LIBRARY_COUNT)
-        return tk_fail(TK_INVALID_ARGUMENT, "%d is no kernel of the library", (int)id);
+    TK_TRY(tk_check_enum("id", (int)id, TK_LIBRARY_COUNT, "tk_library_id"));
     for (size_t i = 0; i < FIELDS; i++)
         if (has_word(used_fields[id], fields[i].name, strlen(fields[i].name)))
             tk_strbuf_printf(&text, "%s%s = %lld", text.length ? ", " : "", fields[i].name,
@@ -111,8 +110,7 @@ static tk_status read_field(tk_library_id id, const char **c, tk_library_schedul
 tk_status tk_library_schedule_read(tk_library_id id, const char *text,
                                    tk_library_schedule *schedule) {
     TK_NEED(text, schedule);
-    if ((unsigned)id >= TK_LIBRARY_COUNT)
-        return tk_fail(TK_INVALID_ARGUMENT, "%d is no kernel of the library", (int)id);
+    TK_TRY(tk_check_enum("id", (int)id, TK_LIBRARY_COUNT, "tk_library_id"));
     tk_library_schedule read = *schedule;
     for (const char *c = skip(text); *c;) {
         TK_TRY(read_field(id, &c, &read));

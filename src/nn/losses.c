@@ -10,7 +10,12 @@ static tk_array number(tk_array like, double value) {
 static tk_array reduce(tk_array loss, tk_reduction reduction) {
     if (reduction == TK_REDUCE_MEAN) return tk_mean(loss, TK_ALL_AXES, TK_DROPDIMS);
     if (reduction == TK_REDUCE_SUM) return tk_sum(loss, TK_ALL_AXES, TK_DROPDIMS);
-    return loss;
+    if (reduction == TK_REDUCE_NONE) return loss;
+    return tk_error_array(tk_array_context(loss),
+                          tk_error_set(TK_INVALID_ARGUMENT,
+                                       "argument `reduction` is %d, which is no tk_reduction: "
+                                       "expected 0 to %d",
+                                       (int)reduction, (int)TK_REDUCE_SUM));
 }
 
 static tk_array sum_along(tk_array x, int64_t axis) {

@@ -40,7 +40,10 @@ tk_status tk_model_config_check(const tk_model_config *c) {
         return tk_error_set(TK_INVALID_ARGUMENT, "tk_model_config.size is %zu, expected %zu",
                             c->size, sizeof *c);
     if (c->family != TK_MODEL_GPT2 && c->family != TK_MODEL_LLAMA)
-        return tk_error_set(TK_INVALID_ARGUMENT, "%d is no model family", (int)c->family);
+        return tk_error_set(
+            TK_INVALID_ARGUMENT,
+            "argument `family` is %d, which is no tk_model_family: expected 0 to %d",
+            (int)c->family, (int)TK_MODEL_LLAMA);
     const bound bounds[] = {{"vocab", c->vocab, 1 << 24},   {"layers", c->layers, 1 << 16},
                             {"heads", c->heads, 1 << 16},   {"kv_heads", c->kv_heads, 1 << 16},
                             {"dim", c->dim, 1 << 20},       {"head_dim", c->head_dim, 1 << 16},

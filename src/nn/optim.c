@@ -53,7 +53,10 @@ static tk_status check_options(const tk_optimizer_options *o) {
         return tk_error_set(TK_INVALID_ARGUMENT, "tk_optimizer_options.size is %zu, expected %zu",
                             o->size, sizeof *o);
     if ((unsigned)o->kind >= TK_OPTIMIZER_COUNT)
-        return tk_error_set(TK_INVALID_ARGUMENT, "%d is no kind of optimizer", (int)o->kind);
+        return tk_error_set(
+            TK_INVALID_ARGUMENT,
+            "argument `kind` is %d, which is no tk_optimizer_kind: expected 0 to %d", (int)o->kind,
+            TK_OPTIMIZER_COUNT - 1);
     const range ranges[] = {
         {"learning_rate", o->learning_rate, 0, INFINITY},
         {"beta1", o->beta1, 0, 1},

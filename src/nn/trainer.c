@@ -56,12 +56,17 @@ static tk_status check_options(const tk_train_options *o) {
                             "accumulate %lld, warmup %lld, clip %g: expected 1 or more, 0 or more, "
                             "0 or more",
                             (long long)o->accumulate, (long long)o->warmup, o->clip);
+    if ((unsigned)o->decay > TK_DECAY_LINEAR)
+        return tk_error_set(TK_INVALID_ARGUMENT,
+                            "argument `decay` is %d, which is no tk_decay: expected 0 to %d",
+                            (int)o->decay, (int)TK_DECAY_LINEAR);
     if (o->decay != TK_DECAY_CONSTANT && o->decay_steps < 1)
         return tk_error_set(TK_INVALID_ARGUMENT, "a decay needs decay_steps, %lld given",
                             (long long)o->decay_steps);
     if (!tk_dtype_is_float(o->dtype) || o->dtype == TK_FLOAT64)
-        return tk_error_set(TK_DTYPE_ERROR, "training in %s, expected float32, bfloat16 or float16",
-                            tk_dtype_name(o->dtype));
+        return tk_error_set(TK_DTYPE_ERROR,
+                            "training in `dtype` %s (%d), expected float32, bfloat16 or float16",
+                            tk_dtype_name(o->dtype), (int)o->dtype);
     return tk_model_config_check(&o->model);
 }
 

@@ -23,10 +23,13 @@ tk_status tk_target_find(const char *name, tk_target *out_target) {
     return tk_fail(TK_NOT_FOUND, "target \"%.40s\", expected ptx or cute", name);
 }
 
+tk_status tk_target_check_emit(const tk_build *how) {
+    return tk_check_enum("emit", (int)how->emit, TK_EMIT_BINARY + 1, "tk_emit");
+}
+
 tk_status tk_kernel_build(const tk_kernel *kernel, const tk_build *how, tk_artifact **out) {
     tk_target target = how ? how->target : TK_TARGET_PTX;
-    if ((unsigned)target >= TK_TARGET_COUNT)
-        return tk_fail(TK_INVALID_ARGUMENT, "%d is no target", (int)target);
+    TK_TRY(tk_check_enum("target", (int)target, TK_TARGET_COUNT, "tk_target"));
     return target == TK_TARGET_CUTE ? tk_kernel_build_cute(kernel, how, out)
                                     : tk_kernel_build_ptx(kernel, how, out);
 }

@@ -45,4 +45,7 @@ tk_artifact *tk_artifact_create(const tk_kernel *kernel, const char *arch);
 /* TK_UNSUPPORTED for an architecture that is not built for. */
 tk_status tk_target_check_arch(const char *arch);
 
+/* TK_INVALID_ARGUMENT for an `emit` that is none. */
+tk_status tk_target_check_emit(const tk_build *how);
+
 #endif

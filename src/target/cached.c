@@ -197,6 +197,7 @@ static tk_status find_or_build(tk_artifact *artifact, const tk_build *how, tk_ca
 
 static tk_status generate(const tk_kernel *kernel, const tk_build *how, tk_artifact **out) {
     tk_build text = *how;
+    TK_TRY(tk_target_check_emit(how));
     text.emit = TK_EMIT_TEXT;
     return tk_kernel_build(kernel, &text, out);
 }

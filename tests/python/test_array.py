@@ -32,6 +32,40 @@ def test_creation_refuses(wrong):
         tk.array(wrong)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_integers_that_do_not_fit(dtype):
+    low, high, kind = np.iinfo(dtype).min, np.iinfo(dtype).max, getattr(tk, dtype)
+    assert tk.array([[low], [high]], dtype=kind).tolist() == [[low], [high]]
+    x = tk.array([1, 2, 3], dtype=kind)
+    for value in (low - 1, high + 1, 10**5000):
+        calls = [
+            lambda: tk.array(value, dtype=kind),
+            lambda: tk.array([1, value], dtype=kind),
+            lambda: tk.array([[1, 2], [value, 3]], dtype=kind),
+            lambda: tk.asarray(value, dtype=kind),
+            lambda: x.__setitem__(0, value),
+            lambda: x.__setitem__(slice(0, 2), [1, value]),
+            lambda: x.at[0].add(value),
+            lambda: x.at[tk.array([0])].maximum(value),
+            lambda: x + value,
+        ]
+        for call in calls:
+            with pytest.raises(OverflowError, match="does not fit"):
+                call()
+    assert x.tolist() == [1, 2, 3]
+    assert x.at[0].subtract(1).tolist() == [0, 2, 3]
+
+
+def test_integers_of_both_kinds():
+    for dtype in (None, tk.int64, tk.uint64):
+        with pytest.raises(OverflowError):
+            tk.array([2**63, -1], dtype=dtype)
+    assert tk.array([2**63, -1], dtype=tk.float32).tolist() == [2.0**63, -1]
+    assert tk.array([2, 0], dtype=tk.bool_).tolist() == [True, False]
+    assert tk.array([300.0, 1], dtype=tk.int8).tolist() == [127, 1]
+    assert tk.array(np.array([300]), dtype=tk.int8).tolist() == [44]
+
+
 def test_creation_from_numpy():
     for dtype in "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 complex64".split():
         source = np.arange(6).reshape(2, 3).astype(dtype)

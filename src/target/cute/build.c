@@ -150,6 +150,7 @@ tk_status tk_kernel_build_cute(const tk_kernel *kernel, const tk_build *how, tk_
     static const tk_build plain = {0};
     TK_NEED(kernel, out);
     if (!how) how = &plain;
+    TK_TRY(tk_target_check_emit(how));
     const char *arch = how->arch ? how->arch : "sm_90a";
     TK_TRY(tk_target_check_arch(arch));
     TK_TRY(tk_kernel_prove_uniform(kernel));
