@@ -97,7 +97,7 @@ static tk_status run(const tk_body_call *call, const tk_strided *x, int axis) {
                                    {.bits = (uint64_t)x->shape[axis]}};
     tk_extent_of(x, &arguments[0].before, &arguments[0].bytes);
     tk_extent_of(out, &arguments[1].before, &arguments[1].bytes);
-    tk_run launch = {kernel, NULL, 5, arguments, TK_TARGET_PTX};
+    tk_run launch = {kernel, NULL, 5, arguments, TK_TARGET_PTX, NULL};
     return tk_run_kernel(call->device, call->queue, &launch);
 }
 

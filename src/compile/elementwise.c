@@ -454,6 +454,6 @@ tk_status tk_elementwise_run(const tk_body_call *call, tk_op op, int n_inputs,
     tk_kernel *kernel;
     TK_TRY(tk_kernels_find(&kernels, &key, &kernel));
     size_t count = fill_arguments(&s, inputs, output, arguments);
-    tk_run run = {kernel, NULL, count, arguments, TK_TARGET_PTX};
+    tk_run run = {kernel, NULL, count, arguments, TK_TARGET_PTX, NULL};
     return tk_run_kernel(call->device, call->queue, &run);
 }

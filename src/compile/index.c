@@ -297,7 +297,7 @@ static tk_dtype moved_as(tk_dtype dtype) { return tk_dtype_is_complex(dtype) ? T
 static tk_status run(const tk_body_call *call, tk_kernels_made *made, launch *l) {
     tk_kernel *kernel;
     TK_TRY(tk_kernels_find(made, &l->key, &kernel));
-    tk_run launched = {kernel, NULL, l->count, l->arguments, TK_TARGET_PTX};
+    tk_run launched = {kernel, NULL, l->count, l->arguments, TK_TARGET_PTX, NULL};
     return tk_run_kernel(call->device, call->queue, &launched);
 }
 

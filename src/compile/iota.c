@@ -59,6 +59,6 @@ tk_status tk_body_iota_on_device(const tk_body_call *call) {
         {.bits = (uint64_t)inner}, {.bits = (uint64_t)out->shape[attrs->axis]},
         {.bits = attrs->start},    {.bits = attrs->step}};
     arguments[0].bytes = (size_t)out->size * tk_dtype_size(out->dtype);
-    tk_run run = {kernel, NULL, 6, arguments, TK_TARGET_PTX};
+    tk_run run = {kernel, NULL, 6, arguments, TK_TARGET_PTX, NULL};
     return tk_run_kernel(call->device, call->queue, &run);
 }

@@ -423,7 +423,7 @@ static tk_status run_bound(const tk_launch_record *record, const tk_body_call *c
     tk_status status = TK_OK;
     for (size_t i = 0; status == TK_OK && i < launch->n_bound; i++)
         status = resolve(&copies, &launch->bound[i], &arguments[i]);
-    tk_run run = {launch->kernel, launch->site, launch->n_bound, arguments, launch->target};
+    tk_run run = {launch->kernel, launch->site, launch->n_bound, arguments, launch->target, NULL};
     if (status == TK_OK) status = tk_run_kernel(call->device, call->queue, &run);
     tk_release_copies(&copies);
     tk_free(arguments);

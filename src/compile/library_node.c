@@ -1,11 +1,12 @@
 /* See library_node.h. The plan of a node is found again when it runs, by the strides and alignments
- * that its operands then have; the first one, made to check the call, is mostly the same. */
+ * that its operands then have; the first one, found to check the call, is mostly the same. */
 #include "compile/library_node.h"
 
 #include <string.h>
 
 #include "array/storage.h"
 #include "base/error.h"
+#include "tiki/devices.h"
 
 typedef struct library_launch {
     tk_launch_record record;
@@ -81,14 +82,19 @@ void tk_slot_describe(const tk_slot *slot, tk_library_tensor *out) {
     tk_library_tensor_of(&view, out); /* address 0 is aligned to everything */
 }
 
-static tk_status check_call(const tk_library_spec *spec, size_t count) {
+/* Where the operands are, which the caller has found to be arrays of the context. */
+static tk_device *device_of(tk_context *context, const tk_library_spec *spec, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (spec->slots[i].kind == TK_SLOT_INPUT)
+            return tk_stream_device_of(context, tk_array_stream(spec->slots[i].input));
+    return NULL;
+}
+
+static tk_status check_call(tk_context *context, const tk_library_spec *spec, size_t count) {
     tk_library_tensor tensors[TK_LIBRARY_SLOTS];
-    tk_library_plan *plan;
+    tk_library_call call = {spec->id, NULL, tensors, &spec->number, spec->schedule};
     for (size_t i = 0; i < count; i++) tk_slot_describe(&spec->slots[i], &tensors[i]);
-    TK_TRY(tk_library_plan_create(spec->id, count, tensors, tk_library_numbers(spec->id),
-                                  &spec->number, spec->schedule, &plan));
-    tk_library_plan_release(plan);
-    return TK_OK;
+    return tk_library_check_call(device_of(context, spec, count), &call, count);
 }
 
 static void add_output(library_launch *launch, const tk_slot *slot) {
@@ -137,7 +143,7 @@ tk_status tk_library_node(tk_context *context, const tk_library_spec *spec, tk_a
     for (size_t i = 0; i < count; i++)
         if (spec->slots[i].kind == TK_SLOT_INPUT)
             TK_TRY(tk_launch_check_inputs(context, &spec->slots[i].input, 1));
-    TK_TRY(check_call(spec, count));
+    TK_TRY(check_call(context, spec, count));
     library_launch *launch = new_launch(spec, count, inputs);
     if (!launch) return tk_fail(TK_OUT_OF_MEMORY, "no memory for a launch");
     return tk_launch_node(context, &launch->record, inputs, launch->record.n_inputs, outputs);

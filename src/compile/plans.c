@@ -1,5 +1,5 @@
-/* See plans.h. A plan is found by the bytes of its call; when the table is full it is emptied,
- * since a plan costs milliseconds at most. */
+/* See plans.h. A plan is found by the bytes of its call, in a table, then for a GPU on disk; when
+ * the table is full it is emptied, since a plan costs milliseconds at most. */
 #include "compile/plans.h"
 
 #include <pthread.h>
@@ -7,13 +7,11 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "compile/run.h"
+#include "compile/plan_record.h"
 #include "runtime/buffer.h"
 #include "runtime/cuda_device.h"
 
 #define MOST_PLANS 512
-#define MOST_TENSORS 8
-#define MOST_NUMBERS 8
 #define MOST_ALIGN 16 /* no access is wider */
 
 /* ---- views as the library sees them ---- */
@@ -68,43 +66,41 @@ void tk_extent_of(const tk_strided *view, size_t *out_before, size_t *out_bytes)
 
 /* ---- the table ---- */
 
-/* Without gaps, so that bytes can be hashed and compared. */
-typedef struct plan_key {
-    uint32_t id; /* a tk_library_id */
-    uint16_t has_schedule, no_clusters;
-    size_t n_tensors, n_numbers;
-    tk_library_tensor tensors[MOST_TENSORS];
-    uint64_t numbers[MOST_NUMBERS]; /* bits of doubles */
-    tk_library_schedule schedule;
-} plan_key;
-
 typedef struct plan_entry {
     uint64_t hash;
-    plan_key *key;
-    tk_library_plan *plan; /* NULL: the place is free */
+    tk_plan_key *key;
+    tk_kept_plan *kept; /* NULL: the place is free */
 } plan_entry;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static plan_entry entries[2 * MOST_PLANS];
 static size_t n_entries;
 
-static void make_key(const tk_body_call *call, const tk_library_run *run, plan_key *key) {
-    const tk_cuda *cuda = call->device ? tk_cuda_of(call->device) : NULL;
-    memset(key, 0, sizeof *key);
-    key->id = (uint32_t)run->id;
-    key->n_tensors = run->n_tensors;
-    key->n_numbers = run->n_numbers;
-    for (size_t i = 0; i < run->n_tensors; i++)
-        tk_library_tensor_of(&run->tensors[i], &key->tensors[i]);
-    if (run->n_numbers) memcpy(key->numbers, run->numbers, run->n_numbers * sizeof *run->numbers);
-    key->has_schedule = run->schedule != NULL;
-    key->no_clusters = cuda && !cuda->info.clusters;
-    if (run->schedule) key->schedule = *run->schedule;
+static bool has_no_clusters(tk_device *device) {
+    const tk_cuda *cuda = device ? tk_cuda_of(device) : NULL;
+    return cuda && !cuda->info.clusters;
 }
 
-static plan_entry *place_of(const plan_key *key, uint64_t hash) {
+static tk_status make_key(tk_device *device, const tk_library_call *call, size_t n_tensors,
+                          size_t n_numbers, tk_plan_key *key) {
+    memset(key, 0, sizeof *key);
+    if (n_tensors > TK_PLAN_TENSORS || n_numbers > TK_PLAN_NUMBERS)
+        return tk_fail(TK_INTERNAL, "a library call of %zu tensors and %zu numbers", n_tensors,
+                       n_numbers);
+    key->id = (uint32_t)call->id;
+    key->n_tensors = n_tensors;
+    key->n_numbers = n_numbers;
+    memcpy(key->tensors, call->tensors, n_tensors * sizeof *call->tensors);
+    if (n_numbers) memcpy(key->numbers, call->numbers, n_numbers * sizeof *call->numbers);
+    key->has_schedule = call->schedule != NULL;
+    key->no_clusters = has_no_clusters(device);
+    if (call->schedule) key->schedule = *call->schedule;
+    return TK_OK;
+}
+
+static plan_entry *place_of(const tk_plan_key *key, uint64_t hash) {
     size_t mask = 2 * MOST_PLANS - 1, at = (size_t)hash & mask;
-    while (entries[at].plan &&
+    while (entries[at].kept &&
            (entries[at].hash != hash || memcmp(entries[at].key, key, sizeof *key)))
         at = (at + 1) & mask;
     return &entries[at];
@@ -112,26 +108,32 @@ static plan_entry *place_of(const plan_key *key, uint64_t hash) {
 
 static void forget_all(void) {
     for (size_t i = 0; i < 2 * MOST_PLANS; i++) {
-        tk_library_plan_release(entries[i].plan);
+        tk_kept_plan_release(entries[i].kept);
         tk_free(entries[i].key);
     }
     memset(entries, 0, sizeof entries);
     n_entries = 0;
 }
 
-static void keep(const plan_key *key, uint64_t hash, tk_library_plan *plan) {
+/* In place of one that is there: whole kernels serve everybody. */
+static void keep(const tk_plan_key *key, uint64_t hash, tk_kept_plan *kept) {
     if (n_entries == MOST_PLANS) forget_all();
     plan_entry *place = place_of(key, hash);
-    plan_key *copy = place->plan ? NULL : tk_malloc(sizeof *copy);
+    if (place->kept) {
+        tk_kept_plan_release(place->kept);
+        place->kept = tk_kept_plan_retain(kept);
+        return;
+    }
+    tk_plan_key *copy = tk_malloc(sizeof *copy);
     if (!copy) return;
     *copy = *key;
-    *place = (plan_entry){hash, copy, tk_library_plan_retain(plan)};
+    *place = (plan_entry){hash, copy, tk_kept_plan_retain(kept)};
     n_entries++;
 }
 
 /* The schedule, or the default one; where there are no clusters that reads long rows again. */
-static tk_status make_plan(const plan_key *key, tk_library_plan **out) {
-    double numbers[MOST_NUMBERS];
+static tk_status make_plan(const tk_plan_key *key, tk_library_plan **out) {
+    double numbers[TK_PLAN_NUMBERS];
     tk_library_id id = (tk_library_id)key->id;
     tk_library_schedule schedule = key->schedule;
     memcpy(numbers, key->numbers, sizeof numbers);
@@ -147,24 +149,43 @@ static tk_status make_plan(const plan_key *key, tk_library_plan **out) {
                                   &schedule, out);
 }
 
-/* With a reference for the caller. */
-static tk_status find_plan(const tk_body_call *call, const tk_library_run *run,
-                           tk_library_plan **out) {
-    plan_key key;
-    if (run->n_tensors > MOST_TENSORS || run->n_numbers > MOST_NUMBERS)
-        return tk_fail(TK_INTERNAL, "a library call of %zu tensors and %zu numbers", run->n_tensors,
-                       run->n_numbers);
-    make_key(call, run, &key);
-    uint64_t hash = tk_hash_bytes(1, &key, sizeof key);
+static tk_kept_plan *look_up(const tk_plan_key *key, uint64_t hash, bool whole) {
     pthread_mutex_lock(&lock);
-    plan_entry *place = place_of(&key, hash);
-    *out = place->plan ? tk_library_plan_retain(place->plan) : NULL;
+    tk_kept_plan *kept = place_of(key, hash)->kept;
+    bool serves = kept && (!whole || !kept->facts);
+    if (serves) tk_kept_plan_retain(kept);
     pthread_mutex_unlock(&lock);
+    return serves ? kept : NULL;
+}
+
+static tk_status make_whole(const tk_plan_key *key, tk_kept_plan **out) {
+    tk_library_plan *plan;
+    TK_TRY(make_plan(key, &plan));
+    *out = tk_kept_plan_create(plan, NULL);
+    return *out ? TK_OK : tk_fail(TK_OUT_OF_MEMORY, "no memory for a plan");
+}
+
+/* With a reference for the caller. `whole`: recalled plans do not serve. */
+static tk_status find_plan(const tk_plan_key *key, bool whole, tk_kept_plan **out) {
+    uint64_t hash = tk_hash_bytes(1, key, sizeof *key);
+    *out = look_up(key, hash, whole);
     if (*out) return TK_OK;
-    TK_TRY(make_plan(&key, out));
+    if (!whole) *out = tk_plan_recall(key);
+    if (!*out) TK_TRY(make_whole(key, out));
     pthread_mutex_lock(&lock);
-    keep(&key, hash, *out);
+    keep(key, hash, *out);
     pthread_mutex_unlock(&lock);
+    return TK_OK;
+}
+
+static bool takes_recalled(tk_device *device) { return device && tk_cuda_of(device); }
+
+tk_status tk_library_check_call(tk_device *device, const tk_library_call *call, size_t n_tensors) {
+    tk_plan_key key;
+    tk_kept_plan *kept;
+    TK_TRY(make_key(device, call, n_tensors, tk_library_numbers(call->id), &key));
+    TK_TRY(find_plan(&key, !takes_recalled(device), &kept));
+    tk_kept_plan_release(kept);
     return TK_OK;
 }
 
@@ -174,13 +195,14 @@ typedef struct plan_run {
     const tk_body_call *call;
     const tk_library_run *run;
     const tk_library_plan *plan;
-    tk_buffer *scratches[MOST_TENSORS];
+    const tk_body_facts *facts; /* by launch, or NULL */
+    tk_buffer *scratches[TK_PLAN_TENSORS];
     size_t n_scratches;
 } plan_run;
 
 static tk_status take_scratches(plan_run *r) {
     size_t count = tk_library_plan_scratches(r->plan);
-    if (count > MOST_TENSORS) return tk_fail(TK_INTERNAL, "a plan with %zu scratches", count);
+    if (count > TK_PLAN_TENSORS) return tk_fail(TK_INTERNAL, "a plan with %zu scratches", count);
     for (size_t i = 0; i < count; i++) {
         size_t bytes = (size_t)tk_library_plan_scratch_bytes(r->plan, i);
         TK_TRY(tk_buffer_new_on(r->call->device, r->call->queue, bytes, &r->scratches[i]));
@@ -223,7 +245,8 @@ static tk_status run_launch(const plan_run *r, size_t index) {
     for (size_t i = 0; i < launch.n_arguments; i++)
         arguments[i] = argument_of(r, &launch.arguments[i]);
     if (is_empty(launch.kernel, launch.n_arguments, arguments)) return TK_OK;
-    tk_run run = {launch.kernel, NULL, launch.n_arguments, arguments, r->run->target};
+    tk_run run = {launch.kernel, NULL,           launch.n_arguments,
+                  arguments,     r->run->target, r->facts ? &r->facts[index] : NULL};
     return tk_run_kernel(r->call->device, r->call->queue, &run);
 }
 
@@ -235,11 +258,36 @@ static tk_status run_plan(plan_run *r) {
     return status;
 }
 
+static tk_status run_kept(const tk_body_call *call, const tk_library_run *run,
+                          const tk_kept_plan *kept) {
+    plan_run r = {.call = call, .run = run, .plan = kept->plan, .facts = kept->facts};
+    return run_plan(&r);
+}
+
+/* A binary that a recalled plan names may be gone: then the plan is made. */
+static tk_status run_or_make(const tk_body_call *call, const tk_library_run *run,
+                             const tk_plan_key *key, tk_kept_plan **kept) {
+    tk_status status = run_kept(call, run, *kept);
+    if (status != TK_NOT_FOUND || !(*kept)->facts) return status;
+    tk_kept_plan *whole;
+    TK_TRY(find_plan(key, true, &whole));
+    tk_kept_plan_release(*kept);
+    *kept = whole;
+    return run_kept(call, run, whole);
+}
+
 tk_status tk_run_library(const tk_body_call *call, const tk_library_run *run) {
-    tk_library_plan *plan;
-    TK_TRY(find_plan(call, run, &plan));
-    plan_run r = {.call = call, .run = run, .plan = plan};
-    tk_status status = run_plan(&r);
-    tk_library_plan_release(plan);
+    tk_library_tensor tensors[TK_PLAN_TENSORS];
+    tk_library_call asked = {run->id, NULL, tensors, run->numbers, run->schedule};
+    tk_plan_key key;
+    tk_kept_plan *kept;
+    for (size_t i = 0; i < run->n_tensors && i < TK_PLAN_TENSORS; i++)
+        tk_library_tensor_of(&run->tensors[i], &tensors[i]);
+    TK_TRY(make_key(call->device, &asked, run->n_tensors, run->n_numbers, &key));
+    TK_TRY(find_plan(&key, !takes_recalled(call->device), &kept));
+    tk_status status = run_or_make(call, run, &key, &kept);
+    bool made = status == TK_OK && takes_recalled(call->device) && !kept->facts;
+    if (made && !atomic_exchange(&kept->noted, true)) tk_plan_note(&key, kept->plan);
+    tk_kept_plan_release(kept);
     return status;
 }

@@ -4,7 +4,7 @@
 #define COMPILE_PLANS_H
 
 #include "array/executor.h"
-#include "tiki/library.h"
+#include "library/plan.h"
 #include "tiki/target.h"
 
 typedef struct tk_library_run {
@@ -19,6 +19,10 @@ typedef struct tk_library_run {
 
 /* Runs the call's launches in order, on the device and in the queue of `call`. */
 tk_status tk_run_library(const tk_body_call *call, const tk_library_run *run);
+
+/* Whether the call can be, with the library's reason if not. The plan is kept for the run.
+ * `call->name` is not looked at. */
+tk_status tk_library_check_call(tk_device *device, const tk_library_call *call, size_t n_tensors);
 
 /* Elements of an array's dtype as kernels see them; integers lose their sign, complex numbers are
  * moved as integers. */

@@ -127,7 +127,7 @@ static tk_status run_keys(const tk_body_call *call, const tk_strided *keys, cons
                                    {.bits = (uint64_t)keys->strides[keys->rank - 1]}};
     tk_extent_of(keys, &arguments[0].before, &arguments[0].bytes);
     tk_extent_of(out, &arguments[1].before, &arguments[1].bytes);
-    tk_run run = {kernel, NULL, 7, arguments, TK_TARGET_PTX};
+    tk_run run = {kernel, NULL, 7, arguments, TK_TARGET_PTX, NULL};
     return tk_run_kernel(call->device, call->queue, &run);
 }
 

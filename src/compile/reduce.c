@@ -281,7 +281,7 @@ static tk_status run(const tk_body_call *call, tk_op op, problem *p) {
     key.block = p->elements >= MANY && p->results < INT32_MAX;
     TK_TRY(tk_kernels_find(&kernels, &key, &kernel));
     size_t count = fill_arguments(p, call->inputs, output, arguments);
-    tk_run launch = {kernel, NULL, count, arguments, TK_TARGET_PTX};
+    tk_run launch = {kernel, NULL, count, arguments, TK_TARGET_PTX, NULL};
     return tk_run_kernel(call->device, call->queue, &launch);
 }
 

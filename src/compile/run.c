@@ -1,6 +1,7 @@
 /* See run.h: the emulator's side. */
 #include "compile/run.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static tk_status emulate(const tk_run *run, tk_kargument *arguments, tk_kbuffer 
 
 static tk_status run_on_emulator(const tk_run *run) {
     char what[200];
+    assert(!run->facts);
     if (run->target != TK_TARGET_PTX)
         return tk_fail(TK_UNSUPPORTED,
                        "%s: target %s builds for GPUs, the emulator runs kernels as "

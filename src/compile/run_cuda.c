@@ -1,20 +1,18 @@
 /* See run.h: the GPU's side. Kernels that a device has loaded are found by their address, then by
- * the digest of their text, so that equal kernels made anew each time (by a plan, by a script) are
- * built and loaded once.
+ * their digest, so that equal kernels made anew each time (by a plan, by a script) are built and
+ * loaded once.
  *
  * Known addresses are bounded: beyond MOST_KNOWN all are forgotten, and the next launch of each
- * kernel pays for printing it once more. */
+ * kernel pays for its digest once more. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/sha256.h"
 #include "compile/run.h"
 #include "compile/run_cuda.h"
 #include "kernel/contract.h"
-#include "kernel/shared.h"
 #include "runtime/cuda_module.h"
-#include "tiki/target.h"
+#include "target/artifact.h"
 
 #define MOST_KNOWN 4096
 
@@ -23,7 +21,7 @@ typedef struct loaded {
     struct loaded *next;
     unsigned char digest[TK_SHA256_BYTES];
     tk_target target;
-    tk_kernel *kernel;
+    tk_kernel *kernel; /* without its body, if it was recalled */
     tk_cuda_module *module;
     tk_cuda_function *function;
     tk_cuda_packing packing;
@@ -130,14 +128,6 @@ static const char *keep_site(table *t, const char *site) {
 
 /* ---- loading ---- */
 
-static tk_status digest_of(const tk_kernel *kernel, unsigned char *out_digest) {
-    char *text;
-    TK_TRY(tk_kernel_print(kernel, 0, &text));
-    tk_sha256_of(text, strlen(text), out_digest);
-    tk_kernel_text_free(text);
-    return TK_OK;
-}
-
 static tk_status arch_of(const tk_cuda *cuda, const char **out_arch) {
     *out_arch = cuda->info.major == 9 ? "sm_90a" : "sm_80";
     if (cuda->info.major == 8 || cuda->info.major == 9) return TK_OK;
@@ -146,11 +136,12 @@ static tk_status arch_of(const tk_cuda *cuda, const char **out_arch) {
                    cuda->info.name, cuda->info.major, cuda->info.minor);
 }
 
-static tk_status load(tk_cuda *cuda, loaded *at) {
+static tk_status load(tk_cuda *cuda, loaded *at, bool recalled) {
     tk_build how = {.target = at->target, .emit = TK_EMIT_BINARY};
     tk_artifact *artifact;
     TK_TRY(arch_of(cuda, &how.arch));
-    TK_TRY(tk_kernel_build_cached(at->kernel, &how, NULL, &artifact, NULL));
+    TK_TRY(recalled ? tk_kernel_recall(at->kernel, at->digest, &how, &artifact)
+                    : tk_kernel_build_cached(at->kernel, &how, NULL, &artifact, NULL));
     size_t bytes;
     const void *image = tk_artifact_binary(artifact, &bytes);
     const char *name = tk_kernel_name(at->kernel);
@@ -185,8 +176,9 @@ static tk_status new_loaded(tk_cuda *cuda, const tk_run *run, const unsigned cha
     at->kernel = tk_kernel_retain((tk_kernel *)(uintptr_t)kernel);
     pthread_mutex_init(&at->lock, NULL);
     tk_status status = describe_parameters(at);
-    if (status == TK_OK) status = tk_kshared_place(kernel, NULL, &at->shared);
-    if (status == TK_OK) status = load(cuda, at);
+    if (run->facts) at->shared = run->facts->shared;
+    if (status == TK_OK && !run->facts) status = tk_kshared_place(kernel, NULL, &at->shared);
+    if (status == TK_OK) status = load(cuda, at, run->facts != NULL);
     if (status == TK_OK)
         *out = at;
     else
@@ -198,7 +190,10 @@ static tk_status new_loaded(tk_cuda *cuda, const tk_run *run, const unsigned cha
 static tk_status find_by_digest(tk_cuda *cuda, table *t, const tk_run *run, loaded **out) {
     const tk_kernel *kernel = run->kernel;
     unsigned char digest[TK_SHA256_BYTES];
-    TK_TRY(digest_of(kernel, digest));
+    if (run->facts)
+        memcpy(digest, run->facts->digest, sizeof digest);
+    else
+        TK_TRY(tk_kernel_digest(kernel, false, digest));
     loaded *at = t->first;
     while (at && (at->target != run->target || memcmp(at->digest, digest, sizeof digest)))
         at = at->next;

@@ -133,22 +133,30 @@ static tk_status copy_block(cloner *c, const tk_kblock *from, tk_kblock *to) {
     return TK_OK;
 }
 
-static tk_status copy_all(cloner *c) {
+static tk_status copy_all(cloner *c, bool body) {
     TK_TRY(copy_tables(c));
     TK_TRY(copy_contract(c));
-    TK_TRY(copy_block(c, &c->from->body, &c->to->body));
+    if (body) TK_TRY(copy_block(c, &c->from->body, &c->to->body));
     c->to->n_values = c->from->n_values;
     return TK_OK;
 }
 
-tk_status tk_kernel_clone(const tk_kernel *kernel, tk_kernel **out_kernel) {
+static tk_status clone(const tk_kernel *kernel, bool body, tk_kernel **out_kernel) {
     cloner c = {.from = kernel, .to = tk_kernel_create(kernel->name, kernel->form)};
     c.values = tk_calloc((size_t)kernel->n_values + 1, sizeof *c.values);
-    tk_status status = c.to && c.values ? copy_all(&c) : no_memory();
+    tk_status status = c.to && c.values ? copy_all(&c, body) : no_memory();
     tk_free(c.values);
     if (status == TK_OK)
         *out_kernel = c.to;
     else
         tk_kernel_release(c.to);
     return status;
+}
+
+tk_status tk_kernel_clone(const tk_kernel *kernel, tk_kernel **out_kernel) {
+    return clone(kernel, true, out_kernel);
+}
+
+tk_status tk_kernel_clone_head(const tk_kernel *kernel, tk_kernel **out_kernel) {
+    return clone(kernel, false, out_kernel);
 }

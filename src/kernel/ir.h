@@ -122,6 +122,10 @@ tk_kernel *tk_kernel_create(const char *name, tk_kform form);
 /* A copy that nobody else has: what passes work on. Values keep their ids. */
 tk_status tk_kernel_clone(const tk_kernel *kernel, tk_kernel **out_kernel);
 
+/* A kernel of the same name and contract that does nothing: for launches of a binary that is
+ * there already. */
+tk_status tk_kernel_clone_head(const tk_kernel *kernel, tk_kernel **out_kernel);
+
 /* The number of a string or layout of the kernel, kept once. *out is unchanged after an error. */
 tk_status tk_kernel_string(tk_kernel *kernel, const char *text, size_t length, uint32_t *out);
 tk_status tk_kernel_layout(tk_kernel *kernel, const tk_composed *layout, uint32_t *out);

@@ -245,17 +245,30 @@ static tk_status begin_lookup(const tk_key_part *parts, int count, lookup *out) 
     return TK_OK;
 }
 
-static tk_status find(tk_cache *cache, const lookup *wanted, tk_cached *out) {
+/* What lies below a name, which is the digest's; NULL when it is not there or not sound. */
+static unsigned char *find_entry(tk_cache *cache, const char *name, const unsigned char *digest,
+                                 tk_cache_record *out_entry) {
     size_t length;
+    unsigned char *bytes = tk_cache_read_file(cache, name, &length);
+    if (!bytes || tk_entry_read(bytes, length, digest, true, out_entry)) return bytes;
+    tk_cache_warn(cache, "%s of the cache is damaged and not used", name);
+    tk_free(bytes);
+    return NULL;
+}
+
+bool tk_cache_find_entry(tk_cache *cache, const unsigned char digest[TK_SHA256_BYTES],
+                         unsigned char **out_bytes, tk_cache_record *out_entry) {
+    char name[TK_SHA256_TEXT];
+    tk_sha256_text(digest, name);
+    *out_bytes = find_entry(cache, name, digest, out_entry);
+    return *out_bytes != NULL;
+}
+
+static tk_status find(tk_cache *cache, const lookup *wanted, tk_cached *out) {
     tk_cache_record entry;
     *out = (tk_cached){0};
-    unsigned char *bytes = tk_cache_read_file(cache, wanted->name, &length);
+    unsigned char *bytes = find_entry(cache, wanted->name, wanted->digest, &entry);
     if (!bytes) return TK_NOT_FOUND;
-    if (!tk_entry_read(bytes, length, wanted->digest, true, &entry)) {
-        tk_cache_warn(cache, "%s of the cache is damaged and not used", wanted->name);
-        tk_free(bytes);
-        return TK_NOT_FOUND;
-    }
     memmove(bytes, entry.payload, entry.payload_bytes);
     *out = (tk_cached){bytes, entry.payload_bytes};
     return TK_OK;
@@ -286,11 +299,12 @@ static bool write_all(int file, const void *from, size_t bytes) {
     return true;
 }
 
-static bool write_entry(int file, const lookup *wanted, const void *payload, size_t bytes) {
+static bool write_entry(int file, const lookup *wanted, const void *payload, size_t bytes,
+                        bool synced) {
     unsigned char head[TK_ENTRY_HEAD];
     tk_entry_head(wanted->n_parts, wanted->key, wanted->key_bytes, payload, bytes, head);
     return write_all(file, head, sizeof head) && write_all(file, wanted->key, wanted->key_bytes) &&
-           write_all(file, payload, bytes) && fsync(file) == 0;
+           write_all(file, payload, bytes) && (!synced || fsync(file) == 0);
 }
 
 static void sync_folder(const tk_cache *cache) {
@@ -301,18 +315,19 @@ static void sync_folder(const tk_cache *cache) {
 }
 
 /* Writes the entry under a name that nobody else uses, and renames it. */
-static bool publish(tk_cache *cache, const lookup *wanted, const void *payload, size_t bytes) {
+static bool publish(tk_cache *cache, const lookup *wanted, const void *payload, size_t bytes,
+                    bool synced) {
     char name[64], temporary[TK_CACHE_PATH_BYTES], path[TK_CACHE_PATH_BYTES];
     snprintf(name, sizeof name, "tmp-%ld-%lld-%u", (long)getpid(), (long long)time(NULL),
              atomic_fetch_add(&cache->temporaries, 1));
     if (!tk_cache_path(cache, name, temporary) || !tk_cache_path(cache, wanted->name, path))
         return false;
     int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    bool written = file >= 0 && write_entry(file, wanted, payload, bytes);
+    bool written = file >= 0 && write_entry(file, wanted, payload, bytes, synced);
     int error = errno;
     if (file >= 0 && close(file) != 0) written = false;
     if (written && rename(temporary, path) == 0) {
-        sync_folder(cache);
+        if (synced) sync_folder(cache);
         return true;
     }
     if (written) error = errno;
@@ -328,7 +343,7 @@ static bool keep(tk_cache *cache, const lookup *wanted, const void *payload, siz
                       cache->limit);
         return false;
     }
-    if (!publish(cache, wanted, payload, bytes)) return false;
+    if (!publish(cache, wanted, payload, bytes, true)) return false;
     (void)tk_cache_prune(cache, cache->limit, NULL);
     return true;
 }
@@ -340,6 +355,18 @@ bool tk_cache_put(tk_cache *cache, const tk_key_part *parts, int count, const vo
     bool kept = keep(cache, &wanted, payload, bytes);
     tk_free(wanted.key);
     return kept;
+}
+
+void tk_cache_note(tk_cache *cache, const tk_key_part *parts, int count, const void *payload,
+                   size_t bytes) {
+    lookup wanted;
+    tk_cache_record entry;
+    if (!cache->folder[0] || cache->read_only) return;
+    if (begin_lookup(parts, count, &wanted) != TK_OK) return;
+    unsigned char *there = find_entry(cache, wanted.name, wanted.digest, &entry);
+    if (!there) (void)publish(cache, &wanted, payload, bytes, false);
+    tk_free(there);
+    tk_free(wanted.key);
 }
 
 /* ---- building once ----------------------------------------------------------------------------

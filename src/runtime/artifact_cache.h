@@ -29,6 +29,17 @@ tk_status tk_cache_get(tk_cache *cache, const tk_key_part *parts, int count,
 bool tk_cache_put(tk_cache *cache, const tk_key_part *parts, int count, const void *payload,
                   size_t bytes);
 
+/* Notes are small entries that only save time: what can be found again by working it out. They are
+ * neither synced nor counted against the limit when they are written (what a crash leaves of one is
+ * found damaged), and one that is there is left alone. */
+void tk_cache_note(tk_cache *cache, const tk_key_part *parts, int count, const void *payload,
+                   size_t bytes);
+
+/* The sound entry of a digest with its key, for notes that name one; `*out_bytes` holds all of it,
+ * which the caller frees. False without an error when there is none. */
+bool tk_cache_find_entry(tk_cache *cache, const unsigned char digest[TK_SHA256_BYTES],
+                         unsigned char **out_bytes, tk_cache_record *out_entry);
+
 /* Finds the payload or builds it, in one process at a time, and keeps it. *out_built (may be NULL)
  * says whether this call built it. Errors are those of build, and TK_OUT_OF_MEMORY. */
 tk_status tk_cache_get_or_build(tk_cache *cache, const tk_key_part *parts, int count,

@@ -211,7 +211,16 @@ static int count_equal(const tk_cache_record *wanted, const tk_cache_record *oth
     return equal;
 }
 
-/* The entry that shares most parts with `wanted`, but for the one named `except`. */
+/* Keys of one kind begin with a part of one name; comparing others would explain nothing. */
+static bool same_kind(const tk_cache_record *a, const tk_cache_record *b) {
+    size_t here = 0, there = 0, name, other_name;
+    tk_key_part part, other;
+    return tk_key_next(a, &here, &part, &name) && tk_key_next(b, &there, &other, &other_name) &&
+           name == other_name && memcmp(part.name, other.name, name) == 0;
+}
+
+/* The entry of the same kind that shares most parts with `wanted`, but for the one named `except`.
+ */
 static unsigned char *find_nearest(tk_cache *cache, const found_list *list, const char *except,
                                    const tk_cache_record *wanted, tk_cache_record *out_entry,
                                    const char **out_name) {
@@ -221,7 +230,7 @@ static unsigned char *find_nearest(tk_cache *cache, const found_list *list, cons
         tk_cache_record entry;
         if (strcmp(list->items[i].name, except) == 0) continue;
         unsigned char *bytes = read_key(cache, list->items[i].name, &entry);
-        int equal = bytes ? count_equal(wanted, &entry) : 0;
+        int equal = bytes && same_kind(wanted, &entry) ? count_equal(wanted, &entry) : 0;
         if (equal > most) {
             tk_free(nearest);
             nearest = bytes;

@@ -2,6 +2,7 @@
 #ifndef TARGET_ARTIFACT_H
 #define TARGET_ARTIFACT_H
 
+#include "base/sha256.h"
 #include "tiki/target.h"
 
 #define TK_ARTIFACT_ASSEMBLER_BYTES 160
@@ -35,6 +36,15 @@ tk_status tk_cute_finish(tk_artifact *artifact, const tk_build *how,
 
 /* The compiler in those words, without starting one where it is found on disk. */
 tk_status tk_cute_identity(char *text, size_t capacity);
+
+/* The default cache, opened once a process and never closed; NULL without memory. */
+tk_cache *tk_artifact_cache(void);
+
+/* The artifact of a kernel that is known by its digest and, of itself, by its contract alone:
+ * `head` becomes the artifact's kernel. From the default cache; TK_NOT_FOUND without a message when
+ * it is not there and the kernel itself is needed. */
+tk_status tk_kernel_recall(const tk_kernel *head, const unsigned char digest[TK_SHA256_BYTES],
+                           const tk_build *how, tk_artifact **out);
 
 /* "lines serialized" and so on. */
 const char *tk_build_option_words(const tk_build *how);

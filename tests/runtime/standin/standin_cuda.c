@@ -204,11 +204,12 @@ struct CUstream_st {
 
 struct CUfunc_st {
     char name[64];
-    int dynamic_shared;
+    int dynamic_shared, threads;
 };
 
 struct CUmod_st {
     int count;
+    bool binary; /* has whatever entry is asked for; its launches do nothing */
     struct CUfunc_st functions[16];
 };
 
@@ -692,6 +693,7 @@ static void read_entries(CUmodule module, const char *text) {
         CUfunction function = &module->functions[module->count++];
         snprintf(function->name, sizeof function->name, "%.*s", (int)length, at);
         function->dynamic_shared = 48 << 10;
+        function->threads = 512;
     }
 }
 
@@ -700,7 +702,8 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n_options
     BEGIN();
     CUmodule module = calloc(1, sizeof *module);
     read_entries(module, image);
-    if (module->count == 0) {
+    module->binary = module->count == 0 && memcmp(image, "\177ELF", 4) == 0;
+    if (module->count == 0 && !module->binary) {
         for (unsigned i = 0; i < n_options; i++)
             if (options[i] == CU_JIT_ERROR_LOG_BUFFER) strcpy(values[i], "ptxas: no entry\n");
         free(module);
@@ -783,13 +786,18 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
             *function = &module->functions[i];
             return CUDA_SUCCESS;
         }
-    return CUDA_ERROR_NOT_FOUND;
+    if (!module->binary || module->count == 16) return CUDA_ERROR_NOT_FOUND;
+    *function = &module->functions[module->count++];
+    snprintf((*function)->name, sizeof(*function)->name, "%s", name);
+    (*function)->dynamic_shared = 227 << 10;
+    (*function)->threads = 1024;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function) {
     BEGIN();
     *value = 0;
-    if (attribute == CU_FUNC_MAX_THREADS_PER_BLOCK) *value = 512;
+    if (attribute == CU_FUNC_MAX_THREADS_PER_BLOCK) *value = function->threads;
     if (attribute == CU_FUNC_NUM_REGS) *value = 32;
     if (attribute == CU_FUNC_SHARED_SIZE_BYTES) *value = 1024;
     if (attribute == CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES) *value = function->dynamic_shared;
@@ -817,7 +825,7 @@ static CUresult check_config(const CUlaunchConfig *config, CUfunction function) 
     if (!current) return CUDA_ERROR_INVALID_CONTEXT;
     if (!config->grid_x || !config->grid_y || !config->grid_z || !threads)
         return CUDA_ERROR_INVALID_VALUE;
-    if (threads > 512 || (int)config->shared_bytes > function->dynamic_shared)
+    if ((int)threads > function->threads || (int)config->shared_bytes > function->dynamic_shared)
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
