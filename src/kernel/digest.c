@@ -152,8 +152,9 @@ static void put_params(stream *s, const tk_kcontract *contract) {
         const tk_kparameter *param = &contract->params.items[i];
         put_text(s, param->value->name);
         define(s, param->value);
-        put(s, param->access);
-        put(s, (uint64_t)param->align);
+        bool pointer = param->value->type.kind == TK_KT_POINTER;
+        put(s, pointer ? param->access : 0);
+        put(s, pointer ? (uint64_t)param->align : 0);
         put(s, (uint64_t)param->size);
         put_map(s, param->map);
     }

@@ -336,6 +336,7 @@ static tk_status read_map_param(tk_kparser *parser, tk_kparameter *param) {
     tk_kmap *map = tk_arena_alloc(&parser->kernel->arena, sizeof *map);
     if (!map) return tk_fail(TK_OUT_OF_MEMORY, "no memory to read a kernel");
     param->map = map;
+    param->align = 64;
     map->name = param->value->name;
     TK_TRY(tk_kscan_need_this(&parser->scan, "map"));
     TK_TRY(read_map_base(parser, map));

@@ -1,0 +1,336 @@
+/* Plans on disk: what comes back launches as what was noted, each part of a call has a note of its
+ * own and is named, and a process that finds notes and binaries starts no assembler; without the
+ * binaries it makes them again. Processes are children: plans are kept for the life of one. */
+#define _GNU_SOURCE
+#include "support/arrays.h"
+#include "support/says.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "compile/plan_record.h"
+#include "compile/plans.h"
+#include "runtime/artifact_cache.h"
+#include "runtime/buffer.h"
+#include "runtime/cuda_device.h"
+#include "runtime/cuda_stream.h"
+#include "runtime/standin/standin.h"
+#include "target/artifact.h"
+
+static standin fake;
+static char folder[400], program[500], count_file[500], cache_folder[500];
+
+/* Its binary is the text, which the stand-in reads. */
+static int make_folder(void **state) {
+    const char *base = getenv("TMPDIR");
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/plans-XXXXXX", base ? base : "/tmp");
+    if (!standin_open(&fake) || !mkdtemp(folder)) return -1;
+    snprintf(program, sizeof program, "%s/ptxas", folder);
+    snprintf(count_file, sizeof count_file, "%s/count", folder);
+    snprintf(cache_folder, sizeof cache_folder, "%s/cache", folder);
+    FILE *file = fopen(program, "w");
+    if (!file) return -1;
+    fprintf(file, "#!/bin/sh\necho run >>%s\nexec cp \"$5\" \"$4\"\n", count_file);
+    fclose(file);
+    if (chmod(program, 0700) || setenv("TIKI_PTXAS", program, 1)) return -1;
+    if (setenv("TIKI_CACHE", cache_folder, 1)) return -1;
+    return setenv("TIKI_CUDA_DRIVER", standin_path(), 1);
+}
+
+static int remove_folder(void **state) {
+    char command[600];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static int runs(void) {
+    struct stat info;
+    return stat(count_file, &info) ? 0 : (int)(info.st_size / 4);
+}
+
+/* ---- calls ---- */
+
+static tk_library_tensor tensor(tk_kscalar element, int rank, int64_t rows, int64_t columns) {
+    tk_library_tensor t;
+    memset(&t, 0, sizeof t);
+    t.element = element;
+    t.rank = rank;
+    t.align = 16;
+    t.shape[0] = rank == 1 ? columns : rows;
+    t.stride[0] = rank == 1 ? 1 : columns;
+    if (rank < 2) return t;
+    t.shape[1] = columns;
+    t.stride[1] = 1;
+    return t;
+}
+
+static tk_plan_key key_of(tk_library_id id) {
+    tk_plan_key key;
+    memset(&key, 0, sizeof key);
+    key.id = (uint32_t)id;
+    key.n_tensors = tk_library_tensors(id);
+    key.n_numbers = tk_library_numbers(id);
+    for (size_t i = 0; i < key.n_tensors; i++) key.tensors[i] = tensor(TK_K_BF16, 2, 256, 256);
+    bool norm = id == TK_LIBRARY_RMS_NORM || id == TK_LIBRARY_RMS_NORM_BACKWARD;
+    if (norm || id == TK_LIBRARY_COLUMN_SUM) key.tensors[1] = tensor(TK_K_BF16, 1, 1, 256);
+    if (id == TK_LIBRARY_RMS_NORM) key.tensors[3] = tensor(TK_K_F32, 1, 1, 256);
+    if (id == TK_LIBRARY_RMS_NORM_BACKWARD) key.tensors[4] = tensor(TK_K_BF16, 1, 1, 256);
+    return key;
+}
+
+static tk_library_plan *plan_of(const tk_plan_key *key) {
+    tk_library_plan *plan;
+    double numbers[TK_PLAN_NUMBERS];
+    memcpy(numbers, key->numbers, sizeof numbers);
+    assert_ok(tk_library_plan_create((tk_library_id)key->id, key->n_tensors, key->tensors,
+                                     key->n_numbers, numbers,
+                                     key->has_schedule ? &key->schedule : NULL, &plan));
+    return plan;
+}
+
+/* ---- notes ---- */
+
+static void assert_same_launch(const tk_library_step *noted, const tk_library_step *read,
+                               const tk_body_facts *facts) {
+    static const tk_kdevice device = {.sms = 132, .shared_bytes = 227 << 10, .threads = 2048};
+    tk_kargument arguments[32] = {{0}};
+    tk_klaunch first, second;
+    unsigned char digest[TK_SHA256_BYTES];
+    tk_kshared_map shared;
+    assert_string_equal(tk_kernel_name(noted->kernel), tk_kernel_name(read->kernel));
+    assert_int_equal(noted->arguments.count, read->arguments.count);
+    assert_memory_equal(noted->arguments.items, read->arguments.items,
+                        noted->arguments.count * sizeof *noted->arguments.items);
+    for (size_t i = 0; i < noted->arguments.count; i++)
+        arguments[i].bits = noted->arguments.items[i].kind == TK_LIBRARY_NUMBER
+                                ? noted->arguments.items[i].bits
+                                : 4096 * (i + 1);
+    assert_ok(tk_kernel_launch(noted->kernel, &device, noted->arguments.count, arguments, &first));
+    assert_ok(tk_kernel_launch(read->kernel, &device, read->arguments.count, arguments, &second));
+    assert_memory_equal(&first, &second, sizeof first);
+    for (int i = 0; i < tk_kernel_params(noted->kernel); i++) {
+        tk_kparam a, b;
+        assert_ok(tk_kernel_param(noted->kernel, i, &a));
+        assert_ok(tk_kernel_param(read->kernel, i, &b));
+        assert_string_equal(a.name, b.name);
+        if (a.type.kind == TK_KT_POINTER) assert_true(a.access == b.access && a.align == b.align);
+    }
+    assert_ok(tk_kernel_digest(noted->kernel, false, digest));
+    assert_memory_equal(digest, facts->digest, sizeof digest);
+    assert_ok(tk_kshared_place(noted->kernel, NULL, &shared));
+    assert_memory_equal(&shared, &facts->shared, sizeof shared);
+}
+
+static void test_every_kernel_comes_back(void **state) {
+    (void)state;
+    for (int id = 0; id < TK_LIBRARY_COUNT; id++) {
+        tk_plan_key key = key_of((tk_library_id)id);
+        assert_null(tk_plan_recall(&key));
+        tk_library_plan *plan = plan_of(&key);
+        tk_plan_note(&key, plan);
+        tk_kept_plan *kept = tk_plan_recall(&key);
+        assert_non_null(kept);
+        assert_non_null(kept->facts);
+        assert_int_equal(kept->plan->scratches.count, plan->scratches.count);
+        for (size_t i = 0; i < plan->scratches.count; i++)
+            assert_int_equal(kept->plan->scratches.items[i], plan->scratches.items[i]);
+        assert_int_equal(kept->plan->steps.count, plan->steps.count);
+        for (size_t i = 0; i < plan->steps.count; i++)
+            assert_same_launch(&plan->steps.items[i], &kept->plan->steps.items[i], &kept->facts[i]);
+        tk_kept_plan_release(kept);
+        tk_library_plan_release(plan);
+    }
+}
+
+/* ---- parts of the key ---- */
+
+typedef struct seen {
+    char digests[100][65];
+    int count;
+    char newest[65]; /* that was not seen before, "" for none */
+} seen;
+
+static bool look(void *arg, const tk_cache_entry *entry) {
+    seen *s = arg;
+    for (int i = 0; i < s->count; i++)
+        if (!strcmp(s->digests[i], entry->digest)) return true;
+    assert_true(s->count < 100);
+    memcpy(s->digests[s->count++], entry->digest, 65);
+    memcpy(s->newest, entry->digest, 65);
+    return true;
+}
+
+static const char *newest(seen *s) {
+    s->newest[0] = 0;
+    assert_ok(tk_cache_list(tk_artifact_cache(), look, s));
+    return s->newest;
+}
+
+static int lines_of(const char *text) {
+    int count = 0;
+    for (; *text; text++) count += *text == '\n';
+    return count;
+}
+
+/* The changed call is not found; noted, it differs from its nearest in that part alone. */
+static void assert_misses(seen *s, const tk_plan_key *changed, const tk_library_plan *plan,
+                          const char *part) {
+    char *text, line[40];
+    assert_null(tk_plan_recall(changed));
+    tk_plan_note(changed, plan);
+    assert_int_equal(strlen(newest(s)), 64);
+    assert_ok(tk_cache_explain(tk_artifact_cache(), s->newest, &text));
+    const char *differences = strstr(text, "which differs in\n");
+    assert_non_null(differences);
+    snprintf(line, sizeof line, "\n  %s: here ", part);
+    if (!strstr(differences, line) || lines_of(differences) != 2)
+        fail_msg("'%s' is not the only difference in\n%s", part, text);
+    tk_cache_text_free(text);
+}
+
+static void test_each_part_of_a_call(void **state) {
+    static seen all;
+    tk_plan_key key = key_of(TK_LIBRARY_RMS_NORM), changed;
+    (void)state;
+    tk_library_plan *plan = plan_of(&key);
+    tk_plan_note(&key, plan);
+    (void)newest(&all);
+#define MISSES(part, change)                                                                       \
+    changed = key;                                                                                 \
+    changed.change;                                                                                \
+    assert_misses(&all, &changed, plan, part)
+    MISSES("tensors", tensors[0].shape[0]++);
+    MISSES("tensors", tensors[1].shape[0]++);
+    MISSES("tensors", tensors[0].stride[0]++);
+    MISSES("tensors", tensors[0].align = 8);
+    MISSES("tensors", tensors[1].element = TK_K_F16);
+    MISSES("tensors", tensors[3].rank = -1);
+    MISSES("numbers", numbers[0] = 1);
+    MISSES("schedule", no_clusters = 1);
+    MISSES("schedule", has_schedule = 1);
+    for (size_t i = 0; i < sizeof key.schedule / sizeof(int64_t); i++) {
+        changed = key;
+        changed.has_schedule = 1;
+        memcpy((char *)&changed.schedule + i * sizeof(int64_t), &(int64_t){77}, sizeof(int64_t));
+        assert_misses(&all, &changed, plan, "schedule");
+    }
+    MISSES("call", id = TK_LIBRARY_FILL);
+    tk_library_plan_release(plan);
+}
+
+/* ---- processes ---- */
+
+/* Runs a call on the stand-in: 0, or the line that failed. */
+#define NEED(condition)                                                                            \
+    if (!(condition)) return __LINE__
+
+static int run_call(tk_library_id id) {
+    tk_device *device;
+    tk_queue *queue;
+    tk_plan_key key = key_of(id);
+    tk_strided views[TK_PLAN_TENSORS];
+    double number = 0;
+    NEED(tk_device_open(&tk_driver_cuda, 0, NULL, &device) == TK_OK);
+    NEED(tk_cuda_queue_open(tk_cuda_of(device), &queue) == TK_OK);
+    for (size_t i = 0; i < key.n_tensors; i++) {
+        tk_buffer *buffer;
+        views[i] = (tk_strided){.rank = key.tensors[i].rank, .size = 1, .dtype = TK_BFLOAT16};
+        if (key.tensors[i].element == TK_K_F32) views[i].dtype = TK_FLOAT32;
+        for (int axis = views[i].rank - 1; axis >= 0; axis--) {
+            views[i].shape[axis] = key.tensors[i].shape[axis];
+            views[i].strides[axis] = views[i].size;
+            views[i].size *= views[i].shape[axis];
+        }
+        NEED(tk_buffer_new_on(device, queue, 1 << 20, &buffer) == TK_OK);
+        views[i].data = buffer->data;
+    }
+    tk_body_call call = {.device = device, .queue = queue};
+    tk_library_run run = {.id = id,
+                          .n_tensors = key.n_tensors,
+                          .tensors = views,
+                          .n_numbers = key.n_numbers,
+                          .numbers = &number};
+    NEED(tk_run_library(&call, &run) == TK_OK);
+    NEED(tk_cuda_queue_wait(queue, tk_cuda_queue_ticket(queue), NULL) == TK_OK);
+    NEED(fake.standin_count("cuLaunchKernelEx") >= 1);
+    return 0;
+}
+
+static void run_in_child(tk_library_id id) {
+    int code;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) _exit(run_call(id));
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_true(WIFEXITED(code));
+    if (WEXITSTATUS(code)) fail_msg("line %d of the child", WEXITSTATUS(code));
+}
+
+/* Binaries are the entries that have a text; notes stay. */
+static bool drop_binary(void *arg, const tk_cache_entry *entry) {
+    char path[600];
+    bool note = strstr(entry->what, "note: ") || strstr(entry->what, "call: ");
+    snprintf(path, sizeof path, "%s/%s", (const char *)arg, entry->digest);
+    if (!note) assert_int_equal(unlink(path), 0);
+    return true;
+}
+
+static void test_a_second_process_builds_nothing(void **state) {
+    char folder_of_test[600];
+    tk_cache *cache;
+    (void)state;
+    snprintf(folder_of_test, sizeof folder_of_test, "%s/processes", folder);
+    assert_int_equal(setenv("TIKI_CACHE", folder_of_test, 1), 0);
+    for (int id = 0; id < TK_LIBRARY_COUNT; id++) {
+        int before = runs();
+        run_in_child((tk_library_id)id);
+        int built = runs() - before;
+        assert_true(built >= 1);
+        run_in_child((tk_library_id)id);
+        assert_int_equal(runs() - before, built);
+        tk_cache_options options = {.folder = folder_of_test};
+        assert_ok(tk_cache_open(&options, &cache));
+        assert_ok(tk_cache_list(cache, drop_binary, folder_of_test));
+        tk_cache_close(cache);
+        run_in_child((tk_library_id)id);
+        assert_int_equal(runs() - before, 2 * built);
+    }
+    assert_int_equal(setenv("TIKI_CACHE", cache_folder, 1), 0);
+}
+
+/* A note that is cut, or whose bytes are others, is as good as none. */
+static bool damage(void *arg, const tk_cache_entry *entry) {
+    char path[600];
+    if (!strstr(entry->what, "call: ")) return true;
+    snprintf(path, sizeof path, "%s/%s", (const char *)arg, entry->digest);
+    assert_int_equal(truncate(path, (off_t)entry->bytes - 1), 0);
+    return true;
+}
+
+static void test_damaged_notes(void **state) {
+    (void)state;
+    tk_plan_key key = key_of(TK_LIBRARY_GEMM);
+    tk_library_plan *plan = plan_of(&key);
+    tk_plan_note(&key, plan);
+    assert_ok(tk_cache_list(tk_artifact_cache(), damage, cache_folder));
+    assert_null(tk_plan_recall(&key));
+    tk_plan_note(&key, plan);
+    tk_kept_plan *kept = tk_plan_recall(&key);
+    assert_non_null(kept);
+    tk_kept_plan_release(kept);
+    tk_library_plan_release(plan);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_second_process_builds_nothing),
+        cmocka_unit_test(test_every_kernel_comes_back),
+        cmocka_unit_test(test_each_part_of_a_call),
+        cmocka_unit_test(test_damaged_notes),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
