@@ -258,6 +258,15 @@ static tk_status wait_for_devices(const tk_array *arrays, size_t count, const tk
     return status;
 }
 
+/* Indices that a device found out of range, by launches of whichever evaluation. */
+static tk_status take_faults_of_devices(const tk_context *context, uint32_t n_sites) {
+    for (uint32_t i = 1; i < n_sites; i++) {
+        tk_device *device = context->sites[i].device;
+        if (device->driver->take_fault) TK_TRY(device->driver->take_fault(device->state));
+    }
+    return TK_OK;
+}
+
 tk_status tk_eval_wait(const tk_array *arrays, size_t count, const tk_wait *wait) {
     if (count) TK_NEED(arrays);
     if (count == 0) return TK_OK;
@@ -278,6 +287,7 @@ tk_status tk_eval_wait(const tk_array *arrays, size_t count, const tk_wait *wait
     }
     if (status == TK_OK && context->graph.n_places > 1)
         status = wait_for_devices(arrays, count, wait);
+    if (status == TK_OK) status = take_faults_of_devices(context, context->graph.n_places);
     tk_vec_deinit(&roots);
     return status;
 }
@@ -322,5 +332,5 @@ tk_status tk_synchronize(tk_context *context) {
         tk_device *device = context->sites[i].device;
         TK_TRY(device->driver->synchronize(device->state));
     }
-    return TK_OK;
+    return take_faults_of_devices(context, n_sites);
 }

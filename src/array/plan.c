@@ -323,11 +323,8 @@ static void finish_segment(tk_plan *plan, tk_status status) {
     if (status != TK_OK) note_failure(plan, status);
     bool last = --plan->segments_left == 0;
     if (last && plan->status == TK_OK && plan->fault.position != INT64_MAX) {
-        status = tk_fail(TK_INDEX_ERROR,
-                         "%s: index %lld is out of range for an axis of length %lld (at position "
-                         "%lld of the indices)",
-                         tk_op_title(plan->fault_op), (long long)plan->fault.index,
-                         (long long)plan->fault.length, (long long)plan->fault.position);
+        status = tk_fail_index(tk_op_title(plan->fault_op), plan->fault.index, plan->fault.length,
+                               plan->fault.position);
         note_failure(plan, status);
     }
     tk_graph *graph = &plan->context->graph;

@@ -11,15 +11,17 @@
 #include "compile/kernels_made.h"
 #include "compile/run.h"
 #include "runtime/buffer.h"
+#include "runtime/cuda_faults.h"
 
-#define MOST_INDICES 8
-#define MOST_VIEWS (MOST_INDICES + 2)
+#define MOST_INDICES TK_FAULT_INDICES
+#define MOST_VIEWS (MOST_INDICES + 3)
 #define MOST_GROUPS 64
 #define WANTED_THREADS 65536
 
 /* ---- axes ---- */
 
-/* Views of a kernel: one it reads or writes beside the indices, the indices, another. */
+/* Views of a kernel: one it reads or writes beside the indices, the indices, another, and the last
+ * one: the position of the indices in row-major order. */
 typedef struct axis {
     int64_t length, stride[MOST_VIEWS];
 } axis;
@@ -119,6 +121,45 @@ static void put_index(const signature *s, int k, const char *offset, tk_strbuf *
     }
 }
 
+/* The smallest position and index go to the record, behind what is there already: a record that is
+ * small enough stays unwritten, however many indices are bad. */
+static void put_bad_index(int k, tk_strbuf *out) {
+    static const char *const half[] = {"and %i$, i64(4294967295)", "ushr %i$, i32(32)"};
+    tk_strbuf_printf(out, "    %%bad%d = not %%in%d : i1\n", k, k);
+    for (int h = 0; h < 2; h++) {
+        char words[40], *digit;
+        snprintf(words, sizeof words, "%s", half[h]);
+        digit = strchr(words, '$');
+        *digit = (char)('0' + k);
+        tk_strbuf_printf(out, "    %%h%d_%d = %s : i64\n", k, h, words);
+        tk_strbuf_printf(out, "    %%w%d_%d = or %%high_position, %%h%d_%d : i64\n", k, h, k, h);
+        tk_strbuf_printf(out, "    %%f%d_%d = offset %%faults, i64(%d) : ptr<i64, global>\n", k, h,
+                         2 * k + h);
+        tk_strbuf_printf(out, "    %%o%d_%d = load.relaxed.gpu %%f%d_%d : i64\n", k, h, k, h);
+        tk_strbuf_printf(out, "    %%s%d_%d = icmp.ult %%w%d_%d, %%o%d_%d : i1\n", k, h, k, h, k,
+                         h);
+        tk_strbuf_printf(out, "    %%t%d_%d = and %%s%d_%d, %%bad%d : i1\n", k, h, k, h, k);
+        tk_strbuf_printf(out, "    reduce.umin.relaxed.gpu %%f%d_%d, %%w%d_%d, if=%%t%d_%d\n", k, h,
+                         k, h, k, h);
+        tk_strbuf_printf(out, "    store.relaxed.system %%flag, i32(1), if=%%t%d_%d\n", k, h);
+    }
+}
+
+/* Behind the indices: reports those out of range where %tells holds. `offset` is the position's. */
+static void put_faults(const signature *s, const char *offset, tk_strbuf *out) {
+    tk_strbuf_printf(out, "    %%not_ok = not %%ok%d : i1\n", s->n_indices - 1);
+    tk_strbuf_printf(out, "    %%report = and %%not_ok, %%tells : i1\n    if %%report {\n");
+    tk_strbuf_printf(out, "    %%position = umin %%%s, i64(4294967295) : i64\n", offset);
+    tk_strbuf_printf(out, "    %%high_position = shl %%position, i32(32) : i64\n");
+    for (int k = 0; k < s->n_indices; k++) put_bad_index(k, out);
+    tk_strbuf_printf(out, "    }\n");
+}
+
+static void put_fault_params(tk_strbuf *out) {
+    tk_strbuf_printf(out, "  %%faults: ptr<i64, global> read_write align 8,\n"
+                          "  %%flag: ptr<i32, global> write align 4,\n");
+}
+
 static void put_head(const char *name, const signature *s, tk_strbuf *out) {
     tk_strbuf_printf(out, "tiki kernel 1\n\nkernel %s_%s_%d_%d_%d(\n", name,
                      tk_dtype_name(s->dtype), s->n_axes, s->n_loop, s->n_indices);
@@ -129,17 +170,20 @@ static void put_number(tk_strbuf *out) {
     tk_text_put_elements(256, out);
 }
 
-/* Views: a, the indices, the output. */
+/* Views: a, the indices, the output, positions. */
 static void put_gather(const void *key, tk_strbuf *out) {
     const signature *s = key;
-    int n_views = s->n_indices + 2, last = s->n_indices - 1;
+    int n_views = s->n_indices + 3, last = s->n_indices - 1;
+    char position[16];
     const char *memory = tk_text_memory(s->dtype);
     put_head("gather", s, out);
     tk_strbuf_printf(out, "  %%a: ptr<%s, global> read align %zu,\n", memory,
                      tk_dtype_size(s->dtype));
     put_index_params(s, out);
-    tk_strbuf_printf(out, "  %%y: ptr<%s, global> write align %zu,\n  %%n: i64", memory,
+    tk_strbuf_printf(out, "  %%y: ptr<%s, global> write align %zu,\n", memory,
                      tk_dtype_size(s->dtype));
+    put_fault_params(out);
+    tk_strbuf_printf(out, "  %%n: i64");
     put_axis_params('a', s->n_axes, n_views, out);
     put_bound_params(s, out);
     put_number(out);
@@ -149,8 +193,11 @@ static void put_gather(const void *key, tk_strbuf *out) {
     tk_strbuf_printf(out, "    %%from = add %%ao0, %%d%d : i64\n", last);
     tk_strbuf_printf(out, "    %%pa = offset %%a, %%from : ptr<%s, global>\n", memory);
     tk_strbuf_printf(out, "    %%v = load %%pa, if=%%ok%d : %s\n", last, memory);
-    tk_strbuf_printf(out, "    %%py = offset %%y, %%ao%d : ptr<%s, global>\n", n_views - 1, memory);
-    tk_strbuf_printf(out, "    store %%py, %%v\n  }\n}\n");
+    tk_strbuf_printf(out, "    %%py = offset %%y, %%ao%d : ptr<%s, global>\n", n_views - 2, memory);
+    tk_strbuf_printf(out, "    store %%py, %%v\n    %%tells = icmp.sge %%i, i64(0) : i1\n");
+    snprintf(position, sizeof position, "ao%d", n_views - 1);
+    put_faults(s, position, out);
+    tk_strbuf_printf(out, "  }\n}\n");
 }
 
 static const tk_op mode_ops[TK_MODE_COUNT] = {[TK_ADD] = TK_OP_add,
@@ -169,19 +216,21 @@ static void put_group(const signature *s, tk_strbuf *out) {
     tk_strbuf_printf(out, "    %%take = and %%mine, %%ok%d : i1\n", last);
 }
 
-/* Views: the output, the indices, the updates; axes `e` of a thread's element, `u` of the loop. */
+/* Views: the output, the indices, the updates, positions; axes `e` of a thread's element, `u` of
+ * the loop. */
 static void put_scatter(const void *key, tk_strbuf *out) {
     const signature *s = key;
-    int n_views = s->n_indices + 2, last = s->n_indices - 1;
+    int n_views = s->n_indices + 3, last = s->n_indices - 1;
+    char position[16];
     const char *memory = tk_text_memory(s->dtype);
     put_head("scatter", s, out);
     tk_strbuf_printf(out, "  %%y: ptr<%s, global> read_write align %zu,\n", memory,
                      tk_dtype_size(s->dtype));
     put_index_params(s, out);
-    tk_strbuf_printf(out,
-                     "  %%w: ptr<%s, global> read align %zu,\n  %%n: i64,\n  %%size: i64,\n"
-                     "  %%groups: i64,\n  %%updates: i64",
-                     memory, tk_dtype_size(s->dtype));
+    tk_strbuf_printf(out, "  %%w: ptr<%s, global> read align %zu,\n", memory,
+                     tk_dtype_size(s->dtype));
+    put_fault_params(out);
+    tk_strbuf_printf(out, "  %%n: i64,\n  %%size: i64,\n  %%groups: i64,\n  %%updates: i64");
     put_axis_params('e', s->n_axes, n_views, out);
     put_axis_params('u', s->n_loop, n_views, out);
     put_bound_params(s, out);
@@ -190,6 +239,9 @@ static void put_scatter(const void *key, tk_strbuf *out) {
                           "    %%e = urem %%i, %%size : i64\n");
     tk_text_put_coordinates('e', "e", s->n_axes, out);
     for (int v = 0; v < n_views; v++) put_offset('e', v, s->n_axes, out);
+    /* each element of a slice meets the same indices; of lines each has its own */
+    tk_strbuf_printf(out, "    %%tells = icmp.slt %%i, %s : i1\n",
+                     s->op == TK_OP_scatter ? "i64(1)" : "%size");
     tk_strbuf_printf(out, "    for %%j = i64(0) to %%updates step i64(1) {\n");
     tk_text_put_coordinates('u', "j", s->n_loop, out);
     for (int v = 1; v < n_views; v++) {
@@ -197,10 +249,12 @@ static void put_scatter(const void *key, tk_strbuf *out) {
         tk_strbuf_printf(out, "    %%at%d = add %%eo%d, %%uo%d : i64\n", v, v, v);
     }
     for (int k = 0; k < s->n_indices; k++) put_index(s, k, "at", out);
+    snprintf(position, sizeof position, "at%d", n_views - 1);
+    put_faults(s, position, out);
     put_group(s, out);
     tk_strbuf_printf(out, "    if %%take {\n    %%to = add %%eo0, %%d%d : i64\n", last);
     tk_strbuf_printf(out, "    %%p0 = offset %%y, %%to : ptr<%s, global>\n", memory);
-    tk_strbuf_printf(out, "    %%p1 = offset %%w, %%at%d : ptr<%s, global>\n", n_views - 1, memory);
+    tk_strbuf_printf(out, "    %%p1 = offset %%w, %%at%d : ptr<%s, global>\n", n_views - 2, memory);
     if (s->mode == TK_SET)
         tk_strbuf_printf(out, "    %%v = load %%p1 : %s\n    store %%p0, %%v\n", memory);
     else
@@ -213,54 +267,15 @@ static tk_kernels_made gathers = {
 static tk_kernels_made scatters = {
     PTHREAD_MUTEX_INITIALIZER, "scatter", sizeof(signature), put_scatter, {0}};
 
-/* ---- indices that are out of range ---- */
-
-static int64_t read_index(const tk_strided *view, int64_t offset) {
-    const char *at = (const char *)view->data + offset * (int64_t)tk_dtype_size(view->dtype);
-    int64_t value = 0;
-    switch (view->dtype) {
-#define READ(dtype, type)                                                                          \
-    case dtype:                                                                                    \
-        value = (int64_t) * (const type *)(const void *)at;                                        \
-        break;
-        READ(TK_UINT8, uint8_t)
-        READ(TK_UINT16, uint16_t)
-        READ(TK_UINT32, uint32_t)
-        READ(TK_UINT64, uint64_t)
-        READ(TK_INT8, int8_t)
-        READ(TK_INT16, int16_t)
-        READ(TK_INT32, int32_t)
-        READ(TK_INT64, int64_t)
-#undef READ
-    default:
-        break;
-    }
-    return value;
-}
-
-/* The emulator's memory can be read here; a GPU's would have to be waited for. */
-static void note_faults(const tk_body_call *call, const tk_strided *view, int64_t most,
-                        int64_t length) {
-    int64_t at[TK_AXES_MAX] = {0}, offset = 0;
-    if (call->queue || !call->fault) return;
-    for (int64_t i = 0; i < view->size; i++) {
-        int64_t index = read_index(view, offset);
-        if (index < 0 || index > most) tk_fault_note(call->fault, i, index, length);
-        for (int a = view->rank - 1; a >= 0; a--) {
-            offset += view->strides[a];
-            if (++at[a] < view->shape[a]) break;
-            offset -= at[a] * view->strides[a];
-            at[a] = 0;
-        }
-    }
-}
-
 /* ---- arguments ---- */
 
 enum { MOST_ARGUMENTS = MOST_VIEWS + 4 + 2 * TK_AXES_MAX * (MOST_VIEWS + 1) + 2 * MOST_INDICES };
 
 typedef struct launch {
     signature key;
+    tk_fault_source note;
+    uint64_t record[TK_FAULT_WORDS]; /* of devices whose launches are done when they return */
+    int32_t flag;
     size_t count;
     tk_run_argument arguments[MOST_ARGUMENTS];
 } launch;
@@ -269,6 +284,20 @@ static void put_memory(launch *l, const tk_strided *view) {
     tk_run_argument *argument = &l->arguments[l->count++];
     *argument = (tk_run_argument){.data = view->data};
     tk_extent_of(view, &argument->before, &argument->bytes);
+}
+
+/* Where the launch tells of indices out of range. */
+static tk_status put_faults_memory(launch *l, const tk_body_call *call, const int64_t *lengths) {
+    tk_cuda *cuda = tk_cuda_of(call->device);
+    void *record = l->record, *flag = &l->flag;
+    l->note = (tk_fault_source){tk_op_title(call->op), l->key.n_indices, {0}};
+    memcpy(l->note.lengths, lengths, (size_t)l->key.n_indices * sizeof *lengths);
+    memset(l->record, 0xff, sizeof l->record);
+    l->flag = 0;
+    if (cuda) TK_TRY(tk_cuda_fault_slot(cuda, &l->note, &record, &flag));
+    l->arguments[l->count++] = (tk_run_argument){.data = record, .bytes = sizeof l->record};
+    l->arguments[l->count++] = (tk_run_argument){.data = flag, .bytes = sizeof l->flag};
+    return TK_OK;
 }
 
 static void put_int(launch *l, int64_t value) {
@@ -298,10 +327,19 @@ static tk_status run(const tk_body_call *call, tk_kernels_made *made, launch *l)
     tk_kernel *kernel;
     TK_TRY(tk_kernels_find(made, &l->key, &kernel));
     tk_run launched = {kernel, NULL, l->count, l->arguments, TK_TARGET_PTX, NULL};
-    return tk_run_kernel(call->device, call->queue, &launched);
+    tk_status status = tk_run_kernel(call->device, call->queue, &launched);
+    int64_t position, index, length;
+    if (status == TK_OK && call->fault && l->flag &&
+        tk_fault_read(l->record, &l->note, &position, &index, &length))
+        tk_fault_note(call->fault, position, index, length);
+    return status;
 }
 
 /* ---- gather ---- */
+
+static void row_major(int rank, const int64_t *shape, int64_t *strides) {
+    for (int64_t stride = 1, i = rank - 1; i >= 0; stride *= shape[i--]) strides[i] = stride;
+}
 
 static tk_status run_gather(const tk_body_call *call, axes *list, const int64_t *most,
                             const int64_t *step, const int64_t *length) {
@@ -315,12 +353,12 @@ static tk_status run_gather(const tk_body_call *call, axes *list, const int64_t 
     put_memory(&l, a);
     for (int k = 0; k < n_indices; k++) put_memory(&l, &call->inputs[1 + k]);
     put_memory(&l, out);
+    TK_TRY(put_faults_memory(&l, call, length));
     put_int(&l, out->size);
     put_axes(&l, list);
     for (int k = 0; k < n_indices; k++) {
         put_int(&l, most[k]);
         put_int(&l, step[k]);
-        note_faults(call, &call->inputs[1 + k], most[k], length[k]);
     }
     return run(call, &gathers, &l);
 }
@@ -330,10 +368,13 @@ tk_status tk_body_gather_on_device(const tk_body_call *call) {
     const tk_strided *a = &call->inputs[0], *out = &call->outputs[0];
     int n_indices = call->n_inputs - 1, n_lead = out->rank - a->rank;
     int64_t most[MOST_INDICES], step[MOST_INDICES], length[MOST_INDICES];
-    axes list = {.n_views = n_indices + 2, .size = 1};
+    axes list = {.n_views = n_indices + 3, .size = 1};
+    int64_t positions[TK_AXES_MAX];
     if (out->size == 0) return TK_OK;
+    row_major(n_lead, out->shape, positions);
     for (int i = 0; i < out->rank; i++) {
         axis next = {.length = out->shape[i]};
+        if (i < n_lead) next.stride[2 + n_indices] = positions[i];
         if (i >= n_lead) next.stride[0] = a->strides[i - n_lead];
         for (int k = 0; k < n_indices && i < n_lead; k++)
             next.stride[1 + k] = call->inputs[1 + k].strides[i];
@@ -352,10 +393,13 @@ tk_status tk_body_gather_on_device(const tk_body_call *call) {
 tk_status tk_body_gather_along_on_device(const tk_body_call *call) {
     const tk_attrs_axis *attrs = call->attrs;
     const tk_strided *a = &call->inputs[0], *index = &call->inputs[1], *out = &call->outputs[0];
-    axes list = {.n_views = 3, .size = 1};
+    axes list = {.n_views = 4, .size = 1};
+    int64_t positions[TK_AXES_MAX];
     if (out->size == 0) return TK_OK;
+    row_major(index->rank, index->shape, positions);
     for (int i = 0; i < out->rank; i++) {
         axis next = {.length = out->shape[i]};
+        next.stride[3] = positions[i];
         next.stride[0] = i == attrs->axis ? 0 : a->strides[i];
         next.stride[1] = index->strides[i];
         next.stride[2] = out->strides[i];
@@ -383,11 +427,6 @@ static int64_t groups_for(const scatter *s) {
     return groups;
 }
 
-static void note_scatter_faults(const scatter *s) {
-    for (int k = 0; k < s->n_indices; k++)
-        note_faults(s->call, &s->call->inputs[s->first + k], s->most[k], s->length[k]);
-}
-
 static tk_status run_scatter(scatter *s, const tk_strided *updates, const tk_strided *out) {
     const tk_strided *indices = s->call->inputs + s->first;
     launch l;
@@ -402,6 +441,7 @@ static tk_status run_scatter(scatter *s, const tk_strided *updates, const tk_str
     put_memory(&l, out);
     for (int k = 0; k < s->n_indices; k++) put_memory(&l, &indices[k]);
     put_memory(&l, updates);
+    TK_TRY(put_faults_memory(&l, s->call, s->length));
     put_int(&l, s->element.size * groups);
     put_int(&l, s->element.size);
     put_int(&l, groups);
@@ -412,7 +452,6 @@ static tk_status run_scatter(scatter *s, const tk_strided *updates, const tk_str
         put_int(&l, s->most[k]);
         put_int(&l, s->step[k]);
     }
-    note_scatter_faults(s);
     return run(s->call, &scatters, &l);
 }
 
@@ -455,11 +494,11 @@ static tk_status scatter_wide(scatter *s, describing describe, const tk_strided 
 
 static tk_status scatter_all(scatter *s, describing describe, const tk_strided *updates) {
     const tk_strided *a = &s->call->inputs[0], *out = &s->call->outputs[0];
-    if (out->size == 0 && updates->size) { /* what there is to write has no place */
+    if (out->size == 0) { /* what there is to write has no place */
+        if (updates->size == 0) return TK_OK;
         describe(s, updates, out);
-        note_scatter_faults(s);
+        return run_scatter(s, updates, out);
     }
-    if (out->size == 0) return TK_OK;
     bool sums = s->mode == TK_ADD || s->mode == TK_PROD;
     if (updates->size && sums && tk_text_is_half(out->dtype))
         return scatter_wide(s, describe, updates);
@@ -471,12 +510,15 @@ static tk_status scatter_all(scatter *s, describing describe, const tk_strided *
 
 static void describe_slices(scatter *s, const tk_strided *updates, const tk_strided *out) {
     const tk_attrs_scatter *attrs = s->call->attrs;
-    int n_lead = updates->rank - out->rank, n_views = s->n_indices + 2;
+    int n_lead = updates->rank - out->rank, n_views = s->n_indices + 3;
+    int64_t positions[TK_AXES_MAX];
+    row_major(n_lead, updates->shape, positions);
     s->element = (axes){.n_views = n_views, .size = 1};
     s->loop = (axes){.n_views = n_views, .size = 1};
     for (int i = 0; i < updates->rank; i++) {
         axis next = {.length = updates->shape[i]};
-        next.stride[n_views - 1] = updates->strides[i];
+        next.stride[n_views - 2] = updates->strides[i];
+        if (i < n_lead) next.stride[n_views - 1] = positions[i];
         if (i >= n_lead) next.stride[0] = out->strides[i - n_lead];
         for (int k = 0; k < s->n_indices && i < n_lead; k++)
             next.stride[1 + k] = s->call->inputs[s->first + k].strides[i];
@@ -502,14 +544,17 @@ tk_status tk_body_scatter_on_device(const tk_body_call *call) {
 static void describe_lines(scatter *s, const tk_strided *updates, const tk_strided *out) {
     const tk_attrs_scatter_axis *attrs = s->call->attrs;
     const tk_strided *index = &s->call->inputs[1];
-    s->element = (axes){.n_views = 3, .size = 1};
-    s->loop = (axes){.n_views = 3, .size = 1};
+    int64_t positions[TK_AXES_MAX];
+    row_major(index->rank, index->shape, positions);
+    s->element = (axes){.n_views = 4, .size = 1};
+    s->loop = (axes){.n_views = 4, .size = 1};
     for (int i = 0; i < index->rank; i++) {
         bool along = i == attrs->axis;
         axis next = {.length = index->shape[i]};
         next.stride[0] = along ? 0 : out->strides[i];
         next.stride[1] = index->strides[i];
         next.stride[2] = updates->strides[i];
+        next.stride[3] = positions[i];
         add_axis(along ? &s->loop : &s->element, &next);
     }
     s->length[0] = out->shape[attrs->axis];

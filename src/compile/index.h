@@ -4,7 +4,8 @@
  * A thread gathers one element. Scatters keep the order of updates, in which the last one wins and
  * sums are the same in every run: a thread has an element of the slice and one group of places,
  * goes through all updates in their order and takes those that fall into its group. An index out
- * of range reads 0, or its update is dropped; on the emulator it is noted besides. */
+ * of range reads 0, or its update is dropped, and the first one is written to the launch's record
+ * of faults (runtime/cuda_faults.h), from which the error is made. */
 #ifndef COMPILE_INDEX_H
 #define COMPILE_INDEX_H
 

@@ -22,6 +22,7 @@ typedef struct tk_cuda tk_cuda;
 typedef struct tk_cuda_staging tk_cuda_staging;
 typedef struct tk_cuda_calls tk_cuda_calls;
 typedef struct tk_cuda_modules tk_cuda_modules;
+typedef struct tk_cuda_faults tk_cuda_faults;
 
 /* What a device is. */
 typedef struct tk_cuda_info {
@@ -44,7 +45,8 @@ struct tk_cuda {
     tk_cuda_info info;
     _Atomic bool debug; /* wait for each launch and name the one that failed */
 
-    _Atomic(tk_queue *) queues; /* all that were ever opened; grows only */
+    _Atomic(tk_cuda_faults *) faults; /* cuda_faults.c; NULL: no launch has asked for a record */
+    _Atomic(tk_queue *) queues;       /* all that were ever opened; grows only */
     _Atomic bool lost;
 
     pthread_mutex_t lock; /* guards what follows; nothing else is locked while it is held */

@@ -76,6 +76,13 @@ tk_status tk_device_check(const tk_device *device) {
         device->name);
 }
 
+tk_status tk_fail_index(const char *what, int64_t index, int64_t length, int64_t position) {
+    return tk_fail(TK_INDEX_ERROR,
+                   "%s: index %lld is out of range for an axis of length %lld (at position %lld of "
+                   "the indices)",
+                   what, (long long)index, (long long)length, (long long)position);
+}
+
 tk_status tk_device_copy(tk_device *device, void *to, const void *from, size_t bytes,
                          tk_copy kind) {
     TK_TRY(tk_device_check(device));

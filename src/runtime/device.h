@@ -82,6 +82,10 @@ typedef struct tk_driver {
      */
     tk_status (*queue_upload)(tk_queue *queue, void *to, const void *from, size_t bytes);
 
+    /* TK_INDEX_ERROR once for indices that launches which are done found out of range. NULL: bodies
+     * tell it themselves. */
+    tk_status (*take_fault)(void *state);
+
     /* Writes what the device says of its memory ("3 of 141 GiB free"), for an error. May be NULL.
      */
     void (*describe_memory)(void *state, char *text, size_t bytes);
@@ -129,6 +133,9 @@ void tk_device_leave(tk_device *device);
 
 /* TK_CONTEXT_ERROR if the device was opened by a parent of this process. */
 tk_status tk_device_check(const tk_device *device);
+
+/* The error of an index: TK_INDEX_ERROR. */
+tk_status tk_fail_index(const char *what, int64_t index, int64_t length, int64_t position);
 
 /* Copies `bytes` now, outside any stream order: the caller has waited for what it reads. */
 tk_status tk_device_copy(tk_device *device, void *to, const void *from, size_t bytes, tk_copy kind);

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "runtime/cuda_copy.h"
+#include "runtime/cuda_faults.h"
 #include "runtime/cuda_module.h"
 
 static bool debug_asked(void) {
@@ -59,6 +60,7 @@ static void close_cuda(void *state) {
     tk_cuda_calls_end(cuda);
     if (cuda->attached) cuda->detach(cuda->attached);
     tk_cuda_modules_end(cuda);
+    tk_cuda_faults_end(cuda);
     tk_cuda_staging_end(cuda);
     tk_cuda_queues_end(cuda);
     for (size_t i = 0; i < cuda->events.count; i++)
@@ -106,6 +108,8 @@ static tk_status synchronize(void *state) {
     return TK_OK;
 }
 
+static tk_status take_fault(void *state) { return tk_cuda_fault_take(state); }
+
 static void describe_memory(void *state, char *text, size_t room) {
     tk_cuda *cuda = state;
     size_t free_bytes, total;
@@ -141,5 +145,6 @@ const tk_driver tk_driver_cuda = {
     .queue_wait = tk_cuda_queue_wait,
     .queue_follow = tk_cuda_queue_follow,
     .queue_upload = upload,
+    .take_fault = take_fault,
     .describe_memory = describe_memory,
 };

@@ -2,6 +2,7 @@
  * numbers, functions, reductions, fused ops and their gradients, and a language model that trains.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,13 +99,73 @@ static void test_scatter(void **state) {
                      tk_put_along_axis(a, at, v, 1));
 }
 
+/* Both evaluations fail with one message: op, first bad index, axis, position. */
+static void assert_same_error(tk_array far, tk_array near) {
+    char expected[1024];
+    assert_int_equal(tk_eval(near), TK_INDEX_ERROR);
+    snprintf(expected, sizeof expected, "%s", tk_error_message());
+    assert_int_equal(tk_eval(far), TK_INDEX_ERROR);
+    assert_string_equal(tk_error_message(), expected);
+    assert_same_bits("what is left", far, near);
+}
+
+/* Indices below `most`, but for some that no axis here has. */
+static tk_array bad_indices(int64_t most, tk_shape shape, tk_dtype dtype, int seed) {
+    int64_t values[200], count = 1;
+    for (int64_t i = 0; i < shape.count; i++) count *= shape.items[i];
+    for (int64_t i = 0; i < count; i++) values[i] = (i * 7 + seed) % most;
+    for (int64_t i = seed % 5; i < count; i += 1 + count / 3) values[i] = 5 + i % 40;
+    return tk_astype(tk_from_data(ctx, values, shape, TK_INT64), dtype);
+}
+
 static void test_indices_out_of_range(void **state) {
+    static const tk_dtype kinds[] = {TK_INT32, TK_UINT8, TK_INT64, TK_UINT32, TK_INT16, TK_UINT64};
     (void)state;
-    int32_t wrong[] = {0, 9, 1};
-    tk_array a = numbers(TK_SHAPE(4, 2), TK_FLOAT32),
-             at = tk_from_data(ctx, wrong, TK_SHAPE(3), TK_INT32);
-    assert_int_equal(tk_eval(tk_take(there(a), there(at), 0)), TK_INDEX_ERROR);
-    assert_error_says("9");
+    for (int k = 0; k < 6; k++) {
+        tk_array a = numbers(TK_SHAPE(4, 3, 5), TK_FLOAT32);
+        tk_array at = bad_indices(3, TK_SHAPE(6, 7), kinds[k], k);
+        tk_array turned = tk_swapaxes(at, 0, 1), one = bad_indices(3, TK_SHAPE(1), kinds[k], 0);
+        for (int axis = 0; axis < 3; axis++) {
+            assert_same_error(tk_take(there(a), there(at), axis), tk_take(a, at, axis));
+            assert_same_error(tk_take(there(a), tk_swapaxes(there(at), 0, 1), axis),
+                              tk_take(a, turned, axis));
+            assert_same_error(tk_take(there(a), tk_broadcast_to(there(one), TK_SHAPE(3, 2)), axis),
+                              tk_take(a, tk_broadcast_to(one, TK_SHAPE(3, 2)), axis));
+        }
+        tk_array along = bad_indices(3, TK_SHAPE(4, 2, 5), kinds[k], k);
+        assert_same_error(tk_take_along_axis(there(a), there(along), 1),
+                          tk_take_along_axis(a, along, 1));
+        tk_array v = numbers(TK_SHAPE(4, 2, 5), TK_FLOAT32);
+        assert_same_error(tk_scatter_add_along_axis(there(a), there(along), there(v), 1),
+                          tk_scatter_add_along_axis(a, along, v, 1));
+        for (int mode = 0; mode < 2; mode++) {
+            const tk_array near[] = {bad_indices(4, TK_SHAPE(9), kinds[k], k + mode),
+                                     indices(3, TK_SHAPE(9), TK_INT32)};
+            const tk_array far[] = {there(near[0]), there(near[1])};
+            const tk_array swapped[] = {near[1], near[0]}, far_swapped[] = {far[1], far[0]};
+            tk_array u = numbers(TK_SHAPE(9, 1, 1, 5), TK_FLOAT32);
+            tk_mode how = mode ? TK_ADD : TK_SET;
+            assert_same_error(tk_scatter_nd(there(a), there(u), far, 2, TK_AXES(0, 1), how),
+                              tk_scatter_nd(a, u, near, 2, TK_AXES(0, 1), how));
+            assert_same_error(tk_gather(there(a), far_swapped, 2, TK_AXES(1, 0), TK_SHAPE(1, 1, 4)),
+                              tk_gather(a, swapped, 2, TK_AXES(1, 0), TK_SHAPE(1, 1, 4)));
+        }
+    }
+}
+
+/* Every index is bad, of an axis that has no element too. */
+static void test_nothing_but_bad_indices(void **state) {
+    (void)state;
+    tk_array a = numbers(TK_SHAPE(0, 4), TK_FLOAT32), v = numbers(TK_SHAPE(3, 4), TK_FLOAT32);
+    tk_array at = bad_indices(3, TK_SHAPE(3, 4), TK_INT32, 0), far = there(at);
+    assert_same_error(tk_put_along_axis(there(a), far, there(v), 0),
+                      tk_put_along_axis(a, at, v, 0));
+    int64_t huge[] = {0, INT64_MIN, INT64_MAX};
+    tk_array b = numbers(TK_SHAPE(2, 300), TK_FLOAT32);
+    at = tk_from_data(ctx, huge, TK_SHAPE(3), TK_INT64);
+    far = there(at);
+    assert_same_error(tk_gather(there(b), &far, 1, TK_AXES(0), TK_SHAPE(1, 300)),
+                      tk_gather(b, &at, 1, TK_AXES(0), TK_SHAPE(1, 300)));
 }
 
 /* ---- random numbers ---- */
@@ -277,9 +338,14 @@ static void test_models_train(void **state) {
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_emulator, close_context)
-    const struct CMUnitTest tests[] = {
-        TEST(test_take),   TEST(test_scatter),     TEST(test_indices_out_of_range),
-        TEST(test_random), TEST(test_functions),   TEST(test_more_reductions),
-        TEST(test_fused),  TEST(test_models_train)};
+    const struct CMUnitTest tests[] = {TEST(test_take),
+                                       TEST(test_scatter),
+                                       TEST(test_indices_out_of_range),
+                                       TEST(test_nothing_but_bad_indices),
+                                       TEST(test_random),
+                                       TEST(test_functions),
+                                       TEST(test_more_reductions),
+                                       TEST(test_fused),
+                                       TEST(test_models_train)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

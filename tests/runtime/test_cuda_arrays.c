@@ -338,6 +338,101 @@ static void test_preconditions(void **state) {
     assert_ok(launch_add(x, x, &out));
 }
 
+/* ---- indices out of range ---- */
+
+/* take of floats: a, indices, y, record, flag, n, strides of four views, the largest index, a step;
+ * as the kernel does, smallest first. */
+static void run_gather(const void *const *params) {
+    const float *const *a = params[0];
+    const uint32_t *const *at = params[1];
+    float *const *y = (float *const *)params[2];
+    uint64_t *const *record = (uint64_t *const *)params[3];
+    int32_t *const *flag = (int32_t *const *)params[4];
+    const int64_t *n = params[5], *most = params[10];
+    for (int64_t i = 0; i < *n; i++) {
+        int64_t index = (*at)[i];
+        bool good = index <= *most;
+        (*y)[i] = good ? (*a)[index] : 0;
+        uint64_t words[] = {(uint64_t)i << 32 | (uint32_t)index,
+                            (uint64_t)i << 32 | (uint64_t)index >> 32};
+        for (int k = 0; !good && k < 2; k++)
+            if (words[k] < (*record)[k]) (*record)[k] = words[k];
+        if (!good) __atomic_store_n(*flag, 1, __ATOMIC_RELEASE);
+    }
+}
+
+/* Unsigned: for others a kernel adds the length to those below 0 first. */
+static tk_array take_at(uint32_t first, uint32_t second, uint32_t third) {
+    uint32_t at[] = {first, second, third};
+    fake.standin_kernel("gather_float32_1_0_1", "888888888888", run_gather);
+    tk_array far = tk_to_stream(tk_from_data(ctx, at, TK_SHAPE(3), TK_UINT32), gpu);
+    return tk_gather(values(5), &far, 1, TK_AXES(0), TK_SHAPE(1));
+}
+
+static void test_indices_out_of_range(void **state) {
+    (void)state;
+    float got[3];
+    tk_array good = take_at(1, 4, 0), bad = take_at(3, 9, 70);
+    assert_ok(tk_eval(good));
+    assert_int_equal(tk_eval(bad), TK_INDEX_ERROR);
+    assert_error_says("index 9 is out of range for an axis of length 5 (at position 1 of the "
+                      "indices)");
+    assert_ok(tk_copy_out(bad, got, sizeof got)); /* it is told once, and the values are there */
+    assert_float_equal(got[0], 3, 0);
+    assert_float_equal(got[1], 0, 0);
+    assert_float_equal(got[2], 0, 0);
+    assert_ok(tk_copy_out(good, got, sizeof got));
+    tk_array far = tk_to_stream(take_at(1, 2, 4000000000), TK_DEFAULT_STREAM);
+    assert_int_equal(tk_eval(far), TK_INDEX_ERROR);
+    assert_error_says("index 4000000000 is out of range");
+}
+
+/* What nobody waited for is told by the next wait, the oldest first and alone. */
+static void test_faults_of_others(void **state) {
+    (void)state;
+    const tk_array both[] = {take_at(7, 0, 0), take_at(0, 8, 0)};
+    assert_ok(tk_async_eval(&both[0], 1));
+    assert_ok(tk_async_eval(&both[1], 1));
+    assert_int_equal(tk_synchronize(ctx), TK_INDEX_ERROR);
+    assert_error_says("index 7 is out of range");
+    assert_ok(tk_synchronize(ctx));
+    assert_doubled(sum_of(values(100), values(100)), 2);
+    tk_array third = take_at(0, 0, 6);
+    assert_ok(tk_async_eval(&third, 1));
+    assert_int_equal(tk_eval(sum_of(values(100), values(100))), TK_INDEX_ERROR);
+    assert_error_says("index 6 is out of range");
+}
+
+/* More launches than there are records, some of whose faults nobody asked about yet. */
+static void test_many_faults(void **state) {
+    (void)state;
+    for (int i = 0; i < 1500; i++) {
+        tk_scope inner = tk_scope_open(ctx);
+        tk_array one = take_at(i % 3 ? 1 : 5u + (uint32_t)i, 0, 0);
+        assert_ok(tk_async_eval(&one, 1));
+        tk_scope_close(inner);
+    }
+    assert_int_equal(tk_synchronize(ctx), TK_INDEX_ERROR);
+    assert_error_says("index 5 is out of range");
+    assert_ok(tk_synchronize(ctx));
+    assert_int_equal(tk_eval(take_at(99, 0, 0)), TK_INDEX_ERROR);
+    assert_error_says("index 99 is out of range");
+}
+
+static void test_drivers_that_fail_about_faults(void **state) {
+    (void)state;
+    fake.standin_fail("cuMemHostAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    tk_array y = take_at(0, 1, 2);
+    assert_int_equal(tk_eval(y), TK_OUT_OF_MEMORY);
+    assert_ok(tk_eval(y));
+    tk_array bad = take_at(0, 1, 9);
+    assert_ok(tk_async_eval(&bad, 1));
+    fake.standin_fail("cuMemcpyDtoHAsync_v2", 1, CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(tk_synchronize(ctx), TK_DEVICE_ERROR);
+    assert_int_equal(tk_synchronize(ctx), TK_INDEX_ERROR);
+    assert_error_says("index 9 is out of range");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -353,6 +448,10 @@ int main(void) {
         TEST(test_a_lost_device_says_so),
         TEST(test_errors_that_come_later),
         TEST(test_preconditions),
+        TEST(test_indices_out_of_range),
+        TEST(test_faults_of_others),
+        TEST(test_many_faults),
+        TEST(test_drivers_that_fail_about_faults),
     };
     return cmocka_run_group_tests(tests, make_assembler, remove_assembler);
 }
