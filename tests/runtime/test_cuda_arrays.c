@@ -428,7 +428,7 @@ static void test_drivers_that_fail_about_faults(void **state) {
     tk_array bad = take_at(0, 1, 9);
     assert_ok(tk_async_eval(&bad, 1));
     fake.standin_fail("cuMemcpyDtoHAsync_v2", 1, CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(tk_synchronize(ctx), TK_DEVICE_ERROR);
+    assert_int_equal(tk_synchronize(ctx), TK_INVALID_ARGUMENT);
     assert_int_equal(tk_synchronize(ctx), TK_INDEX_ERROR);
     assert_error_says("index 9 is out of range");
 }
