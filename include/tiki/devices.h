@@ -45,6 +45,10 @@ TK_API tk_device *tk_array_device(tk_array array);
  * work on the memory. Valid as long as the array is held; must not be written. */
 TK_API tk_status tk_array_view_there(tk_array array, tk_strided *out_view);
 
+/* tk_release of an array whose memory another library was given: waits until the device has done
+ * all that it was given, by that library too, so that the memory is not used anew under it. */
+TK_API void tk_release_there(tk_array array);
+
 /* tk_from_memory for memory on the device of `stream`, `data` a device pointer there. Waits until
  * the device has done all that it was given, by other libraries too. `release` runs when no work
  * on the memory is left, at once on an error. */

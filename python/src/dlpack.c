@@ -78,7 +78,7 @@ static bool dtype_of(dl_type type, tk_dtype *out) {
 /* ---- out ---- */
 
 static void release_block(export_block *block) {
-    tk_release(block->kept);
+    tk_release_there(block->kept);
     free(block);
 }
 

@@ -191,6 +191,13 @@ tk_status tk_array_view_there(tk_array array, tk_strided *out_view) {
     return status;
 }
 
+void tk_release_there(tk_array array) {
+    tk_context *context = tk_array_context(array);
+    tk_device *device = context ? tk_stream_device_of(context, tk_array_stream(array)) : NULL;
+    if (device && device->driver->queue_wait) (void)device->driver->synchronize(device->state);
+    tk_release(array);
+}
+
 /* ---- questions ---- */
 
 tk_status tk_array_status(tk_array array) {

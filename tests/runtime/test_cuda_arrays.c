@@ -157,6 +157,20 @@ static void test_memory_of_others(void **state) {
     assert_int_equal(tk_array_status(wrong), TK_INVALID_ARGUMENT);
 }
 
+/* Nobody knows what the other library still does with it. */
+static void test_memory_that_others_had(void **state) {
+    (void)state;
+    tk_array x = tk_keep(sum_of(values(100), values(100)));
+    tk_strided view;
+    assert_ok(tk_array_view_there(x, &view));
+    int before = fake.standin_count("cuCtxSynchronize");
+    tk_release_there(x);
+    assert_int_equal(fake.standin_count("cuCtxSynchronize"), before + 1);
+    tk_release_there(TK_NO_ARRAY);
+    tk_release_there(tk_keep(tk_ones(ctx, TK_SHAPE(3), TK_FLOAT32)));
+    assert_int_equal(fake.standin_count("cuCtxSynchronize"), before + 1);
+}
+
 static void test_nobody_waits_before_the_end(void **state) {
     (void)state;
     tk_array x = values(100);
@@ -438,6 +452,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
         TEST(test_moves_and_launches),
         TEST(test_memory_of_others),
+        TEST(test_memory_that_others_had),
         TEST(test_nobody_waits_before_the_end),
         TEST(test_two_streams),
         TEST(test_threads),
