@@ -6,7 +6,8 @@
  *
  * Values. Every type of this header is a plain value without pointers: it is copied by assignment
  * (or, cheaper, by tk_layout_copy, which copies only the leaves in use), compared by
- * tk_layout_equal and needs no release. Nothing here allocates but the functions that return text.
+ * tk_layout_equal and needs no release. Nothing here allocates but the functions that return text
+ * (and, for working space, compositions that are a knapsack problem, see docs/adr/0011).
  * A value is written once, by the function that makes it; treat its fields as read-only. An `out`
  * argument must not be one of the inputs, and holds nothing useful after an error.
  *

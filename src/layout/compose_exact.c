@@ -12,24 +12,26 @@
  * and the last coordinate of the leaves (all steps taken) shows it.
  *
  * If the signs are mixed, carries may cancel: (2,2,2):(1,5,7) at 0, 3, 6 gives 0, 6, 12. Then the
- * carry-free form is still right where it exists, and otherwise points are compared, but few of all
- * there are. Let C_k be the carry into digit k at a steps of the pieces w. Then the pieces are
- * exact if sum_k e_k C_k = 0 for all a.
+ * carry-free form is still right where it exists. Otherwise let C_k be the carry into digit k at a
+ * steps of the pieces w: the pieces are exact if sum_k e_k C_k = 0 for all a.
  *   - C_k = 0 where sum (n-1) (w mod P_k) < P_k.
  *   - For the others let P_j be the last such P_j below P_k, and q = (w / P_j) mod (P_k / P_j).
  * Then C_k = floor(sum a q / (P_k / P_j)): it depends on the pieces with q > 0 only, and pieces
  * that share no C_k are compared apart.
  *   - After T = M / gcd(q, M) steps, M = P_k / P_j, C_k starts again, higher by a constant. So what
  *     holds for 0 to T steps (the least common multiple over k) holds for any number.
- * Where this leaves more than 2^20 points, a part is tried for a difference, and without one the
- * answer stays open. */
+ * A few thousand points are compared; above that compose_wind.c decides, and how far the steps of
+ * one leaf are equal is decided by compose_first.c whatever the numbers are. */
 #include <stdio.h>
 
 #include "layout/compose.h"
+#include "layout/compose_wind.h"
 #include "layout/term.h"
 
-#define ENUMERATE_LIMIT ((int64_t)1 << 20)
-#define SAMPLES 4096
+/* Points that are compared one by one, and those that are tried for a difference where there are
+ * more. */
+#define ENUMERATE_LIMIT ((int64_t)1 << 11)
+#define SAMPLES 512
 
 /* The leaves of B in question: n[i]:s[i], `index` in B. */
 typedef struct problem {
@@ -304,39 +306,46 @@ static int64_t period_of(const carries *c, int64_t w, int64_t extent) {
     return period;
 }
 
-/* Are `t` steps of w in A what t steps of `step` are? */
-static tk_status is_even(const problem *p, int64_t w, int64_t t, const values *step, bool *out) {
-    values reached;
-    TK_TRY(values_at(p, t * w, &reached));
-    *out = true;
-    for (int i = 0; i < reached.count; i++)
-        *out = *out && reached.at[i] == (int64_t)((uint64_t)t * (uint64_t)step->at[i]);
-    return TK_OK;
-}
-
-/* The most equal steps of w, of at most `rest`; 0 if they are too many to be counted. */
-static tk_status count_even(const problem *p, int64_t w, int64_t rest, const values *step,
-                            int64_t *out) {
-    carries all;
-    find_carries(p, &w, &rest, 1, &all);
-    int64_t period = period_of(&all, w, rest);
-    bool even = true;
-    for (*out = 1; *out < rest && even; *out += even) {
-        TK_TRY(is_even(p, w, *out, step, &even));
-        if (even && *out >= period) *out = rest - 1;
-        if (even && *out > ENUMERATE_LIMIT && *out < rest - 1) {
-            *out = 0;
-            return TK_OK;
-        }
+/* A moves this far along each basis when digit k carries. */
+static void load_change(const tk_digits *digits, int k, __int128_t *change, uint32_t *basis,
+                        int *bases) {
+    tk_leaf before = digits->leaf[k - 1], here = digits->leaf[k];
+    __int128_t amount[2] = {here.stride.value,
+                            -(__int128_t)before.shape.value * before.stride.value};
+    for (int i = 0; i < 2; i++) {
+        int at = 0;
+        uint32_t own = i ? before.stride.basis : here.stride.basis;
+        if (amount[i] == 0) continue;
+        while (at < *bases && basis[at] != own) at++;
+        if (at == *bases) basis[(*bases)++] = own;
+        change[at] += amount[i];
     }
-    return TK_OK;
 }
 
-static tk_status fail_open(void) {
-    return tk_fail(TK_UNSUPPORTED,
-                   "undecided: B crosses extents of A whose strides change both ways, and has more "
-                   "than %lld points that could differ",
-                   (long long)ENUMERATE_LIMIT);
+/* The carries of extent[i] - 1 steps of w[i] that there are. */
+static void load_winding(const problem *p, const int64_t *w, const int64_t *extent, int count,
+                         tk_winding *out) {
+    uint32_t basis[TK_LAYOUT_MAX_LEAVES + 1];
+    out->carries = out->bases = 0;
+    out->steps = count;
+    for (int k = 1; k < p->digits->count; k++) {
+        __int128_t reach = 0;
+        for (int i = 0; i < count; i++) {
+            out->weight[out->carries][i] = w[i] % p->product[k];
+            reach += (__int128_t)(extent[i] - 1) * out->weight[out->carries][i];
+        }
+        if (reach < p->product[k]) continue;
+        memset(out->change[out->carries], 0, sizeof out->change[0]);
+        load_change(p->digits, k, out->change[out->carries], basis, &out->bases);
+        out->modulus[out->carries++] = p->product[k];
+    }
+}
+
+/* The most equal steps of w, of at most `rest`. */
+static int64_t count_even(const problem *p, int64_t w, int64_t rest) {
+    tk_winding winding;
+    load_winding(p, &w, &rest, 1, &winding);
+    return tk_winding_first(&winding, rest);
 }
 
 static tk_status refuse_turn(const problem *p, int leaf, int64_t w) {
@@ -351,11 +360,9 @@ static tk_status scan_leaf(problem *p, int i) {
     while (rest > 1) {
         values step;
         tk_term stride;
-        int64_t t;
         TK_TRY(values_at(p, w, &step));
         if (!as_stride(&step, &stride)) return refuse_turn(p, i, w);
-        TK_TRY(count_even(p, w, rest, &step, &t));
-        if (t == 0) return fail_open();
+        int64_t t = count_even(p, w, rest);
         if (rest % t) return refuse_break(p, i, w, t, rest);
         TK_TRY(put_piece(p, p->index[i], t, stride));
         rest /= t;
@@ -465,15 +472,41 @@ static tk_status compare_some(const problem *p, const walk *w, int group) {
         }
         TK_TRY(compare_at(p, digit));
     }
-    return fail_open();
+    return TK_OK;
+}
+
+/* All points, by what carries do in boxes of them. */
+static tk_status compare_boxes(const problem *p, const walk *w, int group) {
+    int64_t step[TK_LAYOUT_MAX_LEAVES], extent[TK_LAYOUT_MAX_LEAVES], at[TK_LAYOUT_MAX_LEAVES];
+    int64_t digit[TK_LAYOUT_MAX_LEAVES] = {0};
+    int member[TK_LAYOUT_MAX_LEAVES], count = 0;
+    tk_winding winding;
+    for (int j = 0; j < w->count; j++) {
+        if (w->group[j] != group) continue;
+        step[count] = w->w[j];
+        extent[count] = w->extent[j];
+        member[count++] = j;
+    }
+    load_winding(p, step, extent, count, &winding);
+    tk_proof proof = tk_winding_cancels(&winding, extent, at);
+    if (proof == TK_PROVEN) return TK_OK;
+    if (proof == TK_OPEN)
+        return tk_fail(TK_UNSUPPORTED,
+                       "undecided: B crosses extents of A whose strides change both ways by %d "
+                       "steps, and no difference was found in some millions of boxes",
+                       count);
+    for (int i = 0; i < count; i++) digit[w->owner[member[i]]] += at[i] * w->step[member[i]];
+    return compare_at(p, digit);
 }
 
 static tk_status compare_group(const problem *p, const walk *w, int group) {
     int64_t points = 1;
     for (int i = 0; i < w->count; i++)
         if (w->group[i] == group &&
-            (tk_mul_overflow_i64(points, w->extent[i], &points) || points > ENUMERATE_LIMIT))
-            return compare_some(p, w, group);
+            (tk_mul_overflow_i64(points, w->extent[i], &points) || points > ENUMERATE_LIMIT)) {
+            TK_TRY(compare_some(p, w, group));
+            return compare_boxes(p, w, group);
+        }
     return compare_everywhere(p, w, group);
 }
 
@@ -489,7 +522,7 @@ static tk_status compare_points(problem *p) {
         if (group != TK_OK && group != TK_UNSUPPORTED) return group;
         if (group != TK_OK) status = group;
     }
-    return status == TK_OK ? TK_OK : fail_open();
+    return status;
 }
 
 /* -- Entry -- */
