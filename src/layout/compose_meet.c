@@ -28,6 +28,32 @@ typedef struct half {
     sum at;
 } half;
 
+/* Is n:near/far a multiple of step i that continues it? */
+static bool join(tk_forms *f, int i, int64_t extent, int64_t near, int64_t far) {
+    int64_t own_near = f->near[i], own_far = f->far[i];
+    int64_t times = own_near ? near / own_near : own_far ? far / own_far : 0;
+    if (times < 1 || times > f->extent[i] || (wide)times * own_near != near ||
+        (wide)times * own_far != far)
+        return false;
+    f->extent[i] += times * (extent - 1);
+    return true;
+}
+
+void tk_forms_add(tk_forms *forms, int64_t extent, int64_t near, int64_t far) {
+    if (extent == 1 || (near == 0 && far == 0)) return;
+    if (near < 0 || (near == 0 && far < 0)) {
+        forms->near_start += (wide)(extent - 1) * near;
+        forms->far_start += (wide)(extent - 1) * far;
+        near = -near;
+        far = -far;
+    }
+    for (int i = 0; i < forms->steps; i++)
+        if (join(forms, i, extent, near, far)) return;
+    forms->extent[forms->steps] = extent;
+    forms->near[forms->steps] = near;
+    forms->far[forms->steps++] = far;
+}
+
 static int64_t residue_of(wide a, int64_t m) {
     int64_t rest = (int64_t)(a % m);
     return rest < 0 ? rest + m : rest;
@@ -111,7 +137,8 @@ tk_proof tk_forms_agree(const tk_forms *forms, int64_t room) {
     if (!split(forms, halves)) return TK_OPEN;
     sum *sums = tk_malloc((size_t)halves[0].points * sizeof *sums);
     if (!sums) return TK_OPEN;
-    halves[0].at = (sum){forms->near_start, forms->near_start, forms->far_start};
+    halves[0].at = (sum){residue_of(forms->near_start, forms->near_modulus), forms->near_start,
+                         forms->far_start};
     do sums[count++] = halves[0].at;
     while (walk(forms, &halves[0]));
     qsort(sums, (size_t)count, sizeof *sums, compare_sums);

@@ -43,6 +43,7 @@
  *
  * Rejected: all points within a period of the carries (2^60 of them are possible), a dynamic
  * program over the digits (its states are the residues). */
+#include <math.h>
 #include <string.h>
 
 #include "layout/compose_wind.h"
@@ -52,11 +53,11 @@
 #define PART_LIMIT (1 << 22)
 #define RELATION_LIMIT (1 << 12)
 
-/* What is compared from the middle: at least so many points, at most so many of them looked at, and
- * so often. */
+/* What is compared from the middle: at least so many points, at most so many of them looked at; and
+ * sums in all. */
 #define MEET_LEAST 4096
 #define MEET_HITS (1 << 20)
-#define MEET_LIMIT 256
+#define MEET_LIMIT (1 << 23)
 
 /* The largest modulus that residues are taken of, and multiples of P_k that are looked at. */
 #define RESIDUE_LIMIT 4096
@@ -79,7 +80,7 @@ typedef struct view {
 
 typedef struct search {
     const tk_winding *w;
-    int parts, relations, meetings;
+    int parts, relations, sums;
     int64_t *out;
     view view; /* of the part in work; its halves need it no more */
 } search;
@@ -188,20 +189,18 @@ static bool meets_nowhere(search *s, const part *b, int k, int l, int64_t room) 
     const view *v = &s->view;
     tk_forms forms;
     long double points = 1;
-    forms.steps = s->w->steps;
-    for (int j = 0; j < s->w->steps; j++) {
-        forms.extent[j] = v->v[k][j] || v->v[l][j] ? b->extent[j] : 1;
-        forms.near[j] = v->v[k][j];
-        forms.far[j] = v->v[l][j];
-        points *= (long double)forms.extent[j];
-    }
+    forms.steps = 0;
     forms.near_start = v->x[k];
     forms.far_start = v->x[l];
+    for (int j = 0; j < s->w->steps; j++)
+        tk_forms_add(&forms, b->extent[j], v->v[k][j], v->v[l][j]);
+    for (int j = 0; j < forms.steps; j++) points *= (long double)forms.extent[j];
     forms.near_modulus = s->w->modulus[k];
     forms.far_modulus = s->w->modulus[l];
     long double hits = points * (long double)room / (long double)s->w->modulus[k];
-    if (points < MEET_LEAST || hits > MEET_HITS || s->meetings >= MEET_LIMIT) return false;
-    s->meetings++;
+    long double sums = 2 * sqrtl(points);
+    if (points < MEET_LEAST || hits > MEET_HITS || sums > MEET_LIMIT - s->sums) return false;
+    s->sums += (int)sums;
     return tk_forms_agree(&forms, room) == TK_PROVEN;
 }
 
@@ -429,7 +428,7 @@ tk_proof tk_winding_cancels(const tk_winding *winding, const int64_t *extent, in
     search s;
     memset(&all, 0, sizeof all);
     s.w = &left;
-    s.parts = s.relations = s.meetings = 0;
+    s.parts = s.relations = s.sums = 0;
     s.out = found;
     join_steps(winding, extent, &joined);
     drop_joined(winding, &joined, &left, index);

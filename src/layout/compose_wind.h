@@ -24,13 +24,17 @@ int64_t tk_winding_first(const tk_winding *winding, int64_t n);
 tk_proof tk_winding_cancels(const tk_winding *winding, const int64_t *extent, int64_t *out);
 
 /* X_k = near_start + sum of m_j near[j] and X_l alike, 0 <= m_j < extent[j], equal modulo
- * near_modulus; 0 <= near_start < near_modulus. */
+ * near_modulus. */
 typedef struct tk_forms {
     int steps;
     int64_t extent[TK_LAYOUT_MAX_LEAVES];
     int64_t near[TK_LAYOUT_MAX_LEAVES], far[TK_LAYOUT_MAX_LEAVES];
-    int64_t near_start, far_start, near_modulus, far_modulus;
+    int64_t near_modulus, far_modulus;
+    __int128_t near_start, far_start;
 } tk_forms;
+
+/* Adds a step, counted upwards in X_k, and joined to one of which it is a multiple. */
+void tk_forms_add(tk_forms *forms, int64_t extent, int64_t near, int64_t far);
 
 /* Is floor(X_k / near_modulus) = floor(X_l / far_modulus) wherever X_k is within `room` of a
  * multiple of near_modulus? Open if there are too many points, or no memory. */
