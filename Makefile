@@ -62,10 +62,11 @@ else
 	@echo "tests/python: skipped, there are none yet"
 endif
 
-wheel: deps-build deps-python ## the Python package in build/dist, with the libraries it needs
+wheel: deps-python all ## the Python package in build/dist, with the libraries it needs
 	@tools/venv.sh $(VENV) tests/python/requirements.txt
 	@rm -rf $(BUILD)/dist
-	@$(VENV)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(BUILD)/dist .
+	@$(VENV)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(BUILD)/dist \
+	    --config-settings=cmake.define.TIKI_ARCHIVE=$(CURDIR)/$(BUILD)/lib/libtiki.a .
 	@ls -l $(BUILD)/dist
 
 test-wheel: wheel ## install it into an empty environment and use it there

@@ -27,6 +27,13 @@ if(kernel_sources)
   set_property(SOURCE ${kernel_sources} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
 endif()
 
+# Of a sanitized build, where the tests spend their time. Threads meet in few tests.
+tiki_optimise_sanitized(-O1 src/cpu/[!b]*.c src/cpu/b[!o]*.c)
+tiki_optimise_sanitized(-O2 src/cpu/gemm_*.c)
+if(NOT TIKI_SANITIZE MATCHES "thread")
+  tiki_optimise_sanitized(-O1 src/base/*.c src/kernel/emu*.c src/layout/*.c)
+endif()
+
 # What guides the fuzzers is not needed where no input decides: the numbers of src/cpu stay fast for
 # the tests, which link the same objects.
 if(TIKI_FUZZ)

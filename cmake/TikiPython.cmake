@@ -43,7 +43,17 @@ set_target_properties(tiki_python PROPERTIES
 target_include_directories(tiki_python PRIVATE python/src ${Python3_INCLUDE_DIRS})
 target_compile_options(tiki_python PRIVATE -Wall -Wextra $<$<BOOL:${TIKI_WERROR}>:-Werror>
                        -fvisibility=hidden -ffp-contract=off)
-target_link_libraries(tiki_python PRIVATE tiki_static ${tiki_dependencies})
+# Of a wheel, the library may be that of another build with the same flags (`make wheel`), which saves
+# compiling it a second time; `pip install .` has none, and compiles it.
+set(TIKI_ARCHIVE "" CACHE FILEPATH "libtiki.a for the Python package, instead of this build's own")
+if(TIKI_ARCHIVE)
+  add_dependencies(tiki_python tiki_headers)
+  target_include_directories(tiki_python PRIVATE ${PROJECT_BINARY_DIR}/include include)
+  target_link_libraries(tiki_python PRIVATE ${TIKI_ARCHIVE} ${tiki_dependencies})
+  set_property(TARGET tiki_python APPEND PROPERTY LINK_DEPENDS ${TIKI_ARCHIVE})
+else()
+  target_link_libraries(tiki_python PRIVATE tiki_static ${tiki_dependencies})
+endif()
 target_link_options(tiki_python PRIVATE
                     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/python.map -Wl,--as-needed)
 # A wheel runs where nothing was installed: the shared libraries that the extension needs, but those

@@ -79,6 +79,10 @@ if(support_sources)
   target_link_libraries(tiki_test_helpers PRIVATE tiki_test_support)
 endif()
 
+# Tests whose own code is what takes long.
+tiki_optimise_sanitized(-O1 tests/layout/*.c tests/cpu_ops/*.c tests/support/layout_cases.c
+                        tests/support/random_kernel.c)
+
 file(GLOB test_sources CONFIGURE_DEPENDS tests/*/test_*.c)
 list(FILTER test_sources EXCLUDE REGEX "^.*/tests/gpu/") # TikiGpu.cmake
 list(FILTER test_sources INCLUDE REGEX "${test_areas}")

@@ -33,18 +33,22 @@ void tk_strbuf_puts(tk_strbuf *buffer, const char *text) {
 
 void tk_strbuf_putc(tk_strbuf *buffer, char c) { tk_strbuf_put(buffer, &c, 1); }
 
+/* Formats into the room that there is, and again only when that was not enough. */
 void tk_strbuf_printf(tk_strbuf *buffer, const char *format, ...) {
-    va_list arguments;
+    va_list arguments, again;
     va_start(arguments, format);
-    va_list again;
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    if (length >= 0 && reserve(buffer, (size_t)length)) {
+    size_t room = buffer->capacity - buffer->length;
+    char *end = room ? buffer->text + buffer->length : NULL;
+    int length = buffer->failed ? -1 : vsnprintf(end, room, format, arguments);
+    bool enough = length >= 0 && (size_t)length < room;
+    if (length >= 0 && !enough && reserve(buffer, (size_t)length)) {
         vsnprintf(buffer->text + buffer->length, (size_t)length + 1, format, again);
-        buffer->length += (size_t)length;
+        enough = true;
     }
+    if (enough) buffer->length += (size_t)length;
     va_end(again);
+    va_end(arguments);
 }
 
 char *tk_strbuf_take(tk_strbuf *buffer) {
