@@ -57,7 +57,7 @@ ifneq ($(python_tests),)
 	@$(call build,$(BUILD)) --target core
 	@$(MAKE) python
 	@tools/venv.sh $(VENV) tests/python/requirements.txt
-	@$(pytest_env) $(VENV)/bin/python -m pytest -q -p no:cacheprovider --numprocesses $(JOBS) --dist loadfile tests/python
+	@$(pytest_env) $(VENV)/bin/python -m pytest -q -p no:cacheprovider --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder tests/python
 else
 	@echo "tests/python: skipped, there are none yet"
 endif

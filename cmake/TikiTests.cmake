@@ -112,8 +112,9 @@ if(TEST target.both_targets)
 endif()
 
 # The longest begin first, so that none runs alone at the end.
-foreach(test layout.laws_slow layout.laws_more_slow kernel.passes_random library.gemm cpu_ops.ewise
-             cli.resume_train nn.trainer)
+foreach(test layout.laws_slow layout.laws_more_slow layout.left_inverse kernel.passes_random library.gemm
+             library.rows library.hopper_gemm cpu_ops.ewise cli.resume_train cli.commands nn.trainer
+             examples.05_train array.eval graph.grad graph.grad_edges edge.op_calls)
   if(TEST ${test})
     set_tests_properties(${test} PROPERTIES COST 100)
   endif()

@@ -40,7 +40,7 @@ marks="TO""DO\|FIX""ME\|XX""X\|HA""CK"
     breach "merge mark" "-E" '^(<<<<<<<|>>>>>>>) ' $texts
 }
 for file in $sources; do
-    if [ -s "$file" ] && [ "$(tail -c 1 "$file" | od -An -tx1 | tr -d ' ')" != 0a ]; then
+    if [ -n "$(tail -c 1 "$file")" ]; then # of a line end the shell leaves nothing
         echo "$file: no line end at the end"
         bad=$((bad + 1))
     fi

@@ -1,6 +1,7 @@
 /* RMS norm, softmax and column sums against the CPU evaluator (in f64), over drawn shapes, types,
  * pitches and schedules. */
 #include "support/library_run.h"
+#include "support/sanitizer.h"
 #include "support/says.h"
 
 #include <math.h>
@@ -10,6 +11,8 @@
 static const tk_kscalar floats[] = {TK_K_F32, TK_K_F16, TK_K_BF16};
 static const double eps = 1e-5;
 #define SEEDS 20
+/* Of so many draws, a third under AddressSanitizer: it sees the same code in them. */
+#define DRAWN(count) (SUPPORT_ASAN ? (count) / 3 : (count))
 
 static tk_array wide(tk_context *context, const lib_tensor *tensor) {
     return tk_astype(lib_array(context, tensor), TK_FLOAT64);
@@ -96,7 +99,7 @@ static void test_rms_norm(void **state) {
     (void)state;
     tk_context *context = make_context();
     uint64_t random = 11;
-    for (uint64_t i = 0; i < 120; i++) {
+    for (uint64_t i = 0; i < DRAWN(120); i++) {
         drawn d = draw(&random);
         run_rms_norm(context, &d, i % 4 != 1, i, i);
     }
@@ -140,7 +143,7 @@ static void test_rms_norm_backward(void **state) {
     (void)state;
     tk_context *context = make_context();
     uint64_t random = 13;
-    for (uint64_t i = 0; i < 120; i++) {
+    for (uint64_t i = 0; i < DRAWN(120); i++) {
         drawn d = draw(&random);
         run_rms_backward(context, &d, i % 4 != 1, i, i);
     }
@@ -178,7 +181,7 @@ static void test_softmax(void **state) {
     (void)state;
     tk_context *context = make_context();
     uint64_t random = 17;
-    for (uint64_t i = 0; i < 150; i++) {
+    for (uint64_t i = 0; i < DRAWN(150); i++) {
         drawn d = draw(&random);
         run_softmax(context, &d, i, i);
     }
@@ -191,7 +194,7 @@ static void test_softmax_backward(void **state) {
     (void)state;
     tk_context *context = make_context();
     uint64_t random = 19;
-    for (uint64_t i = 0; i < 100; i++) {
+    for (uint64_t i = 0; i < DRAWN(100); i++) {
         drawn d = draw(&random);
         lib_tensor y = lib_make(d.in, d.rank, d.shape, d.pad, d.skip),
                    dy = lib_make(d.in, d.rank, d.shape, 0, 0),
@@ -215,7 +218,7 @@ static void test_column_sum(void **state) {
     (void)state;
     tk_context *context = make_context();
     uint64_t random = 23;
-    for (uint64_t i = 0; i < 100; i++) {
+    for (uint64_t i = 0; i < DRAWN(100); i++) {
         drawn d = draw(&random);
         char schedule[120];
         const int64_t *columns = &d.shape[d.rank - 1];
