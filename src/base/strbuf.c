@@ -46,7 +46,10 @@ void tk_strbuf_printf(tk_strbuf *buffer, const char *format, ...) {
         vsnprintf(buffer->text + buffer->length, (size_t)length + 1, format, again);
         enough = true;
     }
-    if (enough) buffer->length += (size_t)length;
+    if (enough)
+        buffer->length += (size_t)length;
+    else if (room)
+        buffer->text[buffer->length] = 0;
     va_end(again);
     va_end(arguments);
 }
