@@ -80,8 +80,8 @@ if(support_sources)
 endif()
 
 # Tests whose own code is what takes long.
-tiki_optimise_sanitized(-O1 tests/layout/*.c tests/cpu_ops/*.c tests/support/layout_cases.c
-                        tests/support/random_kernel.c)
+tiki_optimise_sanitized(-O1 tests/layout/*.c tests/array/*.c tests/cpu/*.c tests/cpu_ops/*.c
+                        tests/support/layout_cases.c tests/support/random_kernel.c)
 
 file(GLOB test_sources CONFIGURE_DEPENDS tests/*/test_*.c)
 list(FILTER test_sources EXCLUDE REGEX "^.*/tests/gpu/") # TikiGpu.cmake
