@@ -60,7 +60,32 @@ typedef struct signature {
     tk_dtype dtype; /* of the elements */
     tk_dtype index[MOST_INDICES];
     int n_indices, n_axes, n_loop; /* n_loop: of the updates, in scatters */
+    int narrow;                    /* all counts are below 2^31 */
 } signature;
+
+/* As tk_text_put_coordinates; where all counts fit, divided in 32 bits, which is most of what a
+ * gather costs. */
+static void put_coordinates(const signature *s, char letter, const char *from, int rank,
+                            tk_strbuf *out) {
+    if (!s->narrow) {
+        tk_text_put_coordinates(letter, from, rank, out);
+        return;
+    }
+    tk_strbuf_printf(out, "    %%%cq%d = truncate %%%s : i32\n", letter, rank, from);
+    for (int i = rank - 1; i > 0; i--) {
+        tk_strbuf_printf(out,
+                         "    %%%cl%d = truncate %%%clength%d : i32\n"
+                         "    %%%cq%d = udiv %%%cq%d, %%%cl%d : i32\n"
+                         "    %%%cm%d = mul %%%cq%d, %%%cl%d : i32\n",
+                         letter, i, letter, i, letter, i, letter, i + 1, letter, i, letter, i,
+                         letter, i, letter, i);
+        tk_strbuf_printf(out,
+                         "    %%%cr%d = sub %%%cq%d, %%%cm%d : i32\n"
+                         "    %%%cc%d = extend_unsigned %%%cr%d : i64\n",
+                         letter, i, letter, i + 1, letter, i, letter, i, letter, i);
+    }
+    tk_strbuf_printf(out, "    %%%cc0 = extend_unsigned %%%cq1 : i64\n", letter, letter);
+}
 
 /* %LETTERoV = the offset of view V from the coordinates. */
 static void put_offset(char letter, int view, int rank, tk_strbuf *out) {
@@ -124,32 +149,33 @@ static void put_index(const signature *s, int k, const char *offset, tk_strbuf *
 /* The smallest position and index go to the record, behind what is there already: a record that is
  * small enough stays unwritten, however many indices are bad. */
 static void put_bad_index(int k, tk_strbuf *out) {
-    static const char *const half[] = {"and %i$, i64(4294967295)", "ushr %i$, i32(32)"};
+    static const char *const halves[] = {"and", "ushr"}, *const by[] = {"i64(4294967295)",
+                                                                        "i32(32)"};
     tk_strbuf_printf(out, "    %%bad%d = not %%in%d : i1\n", k, k);
     for (int h = 0; h < 2; h++) {
-        char words[40], *digit;
-        snprintf(words, sizeof words, "%s", half[h]);
-        digit = strchr(words, '$');
-        *digit = (char)('0' + k);
-        tk_strbuf_printf(out, "    %%h%d_%d = %s : i64\n", k, h, words);
-        tk_strbuf_printf(out, "    %%w%d_%d = or %%high_position, %%h%d_%d : i64\n", k, h, k, h);
-        tk_strbuf_printf(out, "    %%f%d_%d = offset %%faults, i64(%d) : ptr<i64, global>\n", k, h,
-                         2 * k + h);
-        tk_strbuf_printf(out, "    %%o%d_%d = load.relaxed.gpu %%f%d_%d : i64\n", k, h, k, h);
-        tk_strbuf_printf(out, "    %%s%d_%d = icmp.ult %%w%d_%d, %%o%d_%d : i1\n", k, h, k, h, k,
-                         h);
-        tk_strbuf_printf(out, "    %%t%d_%d = and %%s%d_%d, %%bad%d : i1\n", k, h, k, h, k);
-        tk_strbuf_printf(out, "    reduce.umin.relaxed.gpu %%f%d_%d, %%w%d_%d, if=%%t%d_%d\n", k, h,
-                         k, h, k, h);
-        tk_strbuf_printf(out, "    store.relaxed.system %%flag, i32(1), if=%%t%d_%d\n", k, h);
+        int n = 2 * k + h;
+        tk_strbuf_printf(out, "    %%h%d = %s %%i%d, %s : i64\n", n, halves[h], k, by[h]);
+        tk_strbuf_printf(out, "    %%w%d = or %%high_position, %%h%d : i64\n", n, n);
+        tk_strbuf_printf(out, "    %%f%d = offset %%faults, i64(%d) : ptr<i64, global>\n", n, n);
+        tk_strbuf_printf(out, "    %%seen%d = load.relaxed.gpu %%f%d : i64\n", n, n);
+        tk_strbuf_printf(out, "    %%less%d = icmp.ult %%w%d, %%seen%d : i1\n", n, n, n);
+        tk_strbuf_printf(out, "    %%tell%d = and %%less%d, %%bad%d : i1\n", n, n, k);
+        tk_strbuf_printf(out, "    reduce.umin.relaxed.gpu %%f%d, %%w%d, if=%%tell%d\n", n, n, n);
+        tk_strbuf_printf(out, "    store.relaxed.system %%flag, i32(1), if=%%tell%d\n", n);
     }
 }
 
-/* Behind the indices: reports those out of range where %tells holds. `offset` is the position's. */
-static void put_faults(const signature *s, const char *offset, tk_strbuf *out) {
-    tk_strbuf_printf(out, "    %%not_ok = not %%ok%d : i1\n", s->n_indices - 1);
-    tk_strbuf_printf(out, "    %%report = and %%not_ok, %%tells : i1\n    if %%report {\n");
-    tk_strbuf_printf(out, "    %%position = umin %%%s, i64(4294967295) : i64\n", offset);
+/* Reports the indices where %report holds; the position is worked out there alone. */
+static void put_report(const signature *s, tk_strbuf *out) {
+    int view = s->n_indices + 2;
+    tk_strbuf_printf(out, "    if %%report {\n");
+    put_offset(s->n_loop ? 'u' : 'a', view, s->n_loop ? s->n_loop : s->n_axes, out);
+    if (s->n_loop) put_offset('e', view, s->n_axes, out);
+    if (s->n_loop)
+        tk_strbuf_printf(out, "    %%place = add %%eo%d, %%uo%d : i64\n", view, view);
+    else
+        tk_strbuf_printf(out, "    %%place = or %%ao%d, i64(0) : i64\n", view);
+    tk_strbuf_printf(out, "    %%position = umin %%place, i64(4294967295) : i64\n");
     tk_strbuf_printf(out, "    %%high_position = shl %%position, i32(32) : i64\n");
     for (int k = 0; k < s->n_indices; k++) put_bad_index(k, out);
     tk_strbuf_printf(out, "    }\n");
@@ -161,8 +187,9 @@ static void put_fault_params(tk_strbuf *out) {
 }
 
 static void put_head(const char *name, const signature *s, tk_strbuf *out) {
-    tk_strbuf_printf(out, "tiki kernel 1\n\nkernel %s_%s_%d_%d_%d(\n", name,
-                     tk_dtype_name(s->dtype), s->n_axes, s->n_loop, s->n_indices);
+    tk_strbuf_printf(out, "tiki kernel 1\n\nkernel %s_%s_%d_%d_%d%s(\n", name,
+                     tk_dtype_name(s->dtype), s->n_axes, s->n_loop, s->n_indices,
+                     s->narrow ? "" : "_wide");
 }
 
 static void put_number(tk_strbuf *out) {
@@ -174,7 +201,6 @@ static void put_number(tk_strbuf *out) {
 static void put_gather(const void *key, tk_strbuf *out) {
     const signature *s = key;
     int n_views = s->n_indices + 3, last = s->n_indices - 1;
-    char position[16];
     const char *memory = tk_text_memory(s->dtype);
     put_head("gather", s, out);
     tk_strbuf_printf(out, "  %%a: ptr<%s, global> read align %zu,\n", memory,
@@ -187,16 +213,15 @@ static void put_gather(const void *key, tk_strbuf *out) {
     put_axis_params('a', s->n_axes, n_views, out);
     put_bound_params(s, out);
     put_number(out);
-    tk_text_put_coordinates('a', "i", s->n_axes, out);
-    for (int v = 0; v < n_views; v++) put_offset('a', v, s->n_axes, out);
+    put_coordinates(s, 'a', "i", s->n_axes, out);
+    for (int v = 0; v + 1 < n_views; v++) put_offset('a', v, s->n_axes, out);
     for (int k = 0; k < s->n_indices; k++) put_index(s, k, "ao", out);
     tk_strbuf_printf(out, "    %%from = add %%ao0, %%d%d : i64\n", last);
     tk_strbuf_printf(out, "    %%pa = offset %%a, %%from : ptr<%s, global>\n", memory);
     tk_strbuf_printf(out, "    %%v = load %%pa, if=%%ok%d : %s\n", last, memory);
     tk_strbuf_printf(out, "    %%py = offset %%y, %%ao%d : ptr<%s, global>\n", n_views - 2, memory);
-    tk_strbuf_printf(out, "    store %%py, %%v\n    %%tells = icmp.sge %%i, i64(0) : i1\n");
-    snprintf(position, sizeof position, "ao%d", n_views - 1);
-    put_faults(s, position, out);
+    tk_strbuf_printf(out, "    store %%py, %%v\n    %%report = not %%ok%d : i1\n", last);
+    put_report(s, out);
     tk_strbuf_printf(out, "  }\n}\n");
 }
 
@@ -221,7 +246,6 @@ static void put_group(const signature *s, tk_strbuf *out) {
 static void put_scatter(const void *key, tk_strbuf *out) {
     const signature *s = key;
     int n_views = s->n_indices + 3, last = s->n_indices - 1;
-    char position[16];
     const char *memory = tk_text_memory(s->dtype);
     put_head("scatter", s, out);
     tk_strbuf_printf(out, "  %%y: ptr<%s, global> read_write align %zu,\n", memory,
@@ -237,20 +261,21 @@ static void put_scatter(const void *key, tk_strbuf *out) {
     put_number(out);
     tk_strbuf_printf(out, "    %%group = udiv %%i, %%size : i64\n"
                           "    %%e = urem %%i, %%size : i64\n");
-    tk_text_put_coordinates('e', "e", s->n_axes, out);
-    for (int v = 0; v < n_views; v++) put_offset('e', v, s->n_axes, out);
+    put_coordinates(s, 'e', "e", s->n_axes, out);
+    for (int v = 0; v + 1 < n_views; v++) put_offset('e', v, s->n_axes, out);
     /* each element of a slice meets the same indices; of lines each has its own */
     tk_strbuf_printf(out, "    %%tells = icmp.slt %%i, %s : i1\n",
                      s->op == TK_OP_scatter ? "i64(1)" : "%size");
     tk_strbuf_printf(out, "    for %%j = i64(0) to %%updates step i64(1) {\n");
-    tk_text_put_coordinates('u', "j", s->n_loop, out);
-    for (int v = 1; v < n_views; v++) {
+    put_coordinates(s, 'u', "j", s->n_loop, out);
+    for (int v = 1; v + 1 < n_views; v++) {
         put_offset('u', v, s->n_loop, out);
         tk_strbuf_printf(out, "    %%at%d = add %%eo%d, %%uo%d : i64\n", v, v, v);
     }
     for (int k = 0; k < s->n_indices; k++) put_index(s, k, "at", out);
-    snprintf(position, sizeof position, "at%d", n_views - 1);
-    put_faults(s, position, out);
+    tk_strbuf_printf(out, "    %%not_ok = not %%ok%d : i1\n", last);
+    tk_strbuf_printf(out, "    %%report = and %%not_ok, %%tells : i1\n");
+    put_report(s, out);
     put_group(s, out);
     tk_strbuf_printf(out, "    if %%take {\n    %%to = add %%eo0, %%d%d : i64\n", last);
     tk_strbuf_printf(out, "    %%p0 = offset %%y, %%to : ptr<%s, global>\n", memory);
@@ -350,6 +375,7 @@ static tk_status run_gather(const tk_body_call *call, axes *list, const int64_t 
     start(&l, call, a, call->inputs + 1, n_indices);
     l.key.dtype = moved_as(a->dtype);
     l.key.n_axes = list->rank;
+    l.key.narrow = out->size <= INT32_MAX;
     put_memory(&l, a);
     for (int k = 0; k < n_indices; k++) put_memory(&l, &call->inputs[1 + k]);
     put_memory(&l, out);
@@ -438,6 +464,7 @@ static tk_status run_scatter(scatter *s, const tk_strided *updates, const tk_str
     l.key.mode = (int)s->mode;
     l.key.n_axes = s->element.rank;
     l.key.n_loop = s->loop.rank;
+    l.key.narrow = s->element.size <= INT32_MAX && s->loop.size <= INT32_MAX;
     put_memory(&l, out);
     for (int k = 0; k < s->n_indices; k++) put_memory(&l, &indices[k]);
     put_memory(&l, updates);
