@@ -7,9 +7,13 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/thread.h"
 #include "compile/plan_record.h"
+#include "compile/run_cuda.h"
+#include "runtime/artifact_cache.h"
 #include "runtime/buffer.h"
 #include "runtime/cuda_device.h"
+#include "target/artifact.h"
 
 #define MOST_PLANS 512
 #define MOST_ALIGN 16 /* no access is wider */
@@ -258,6 +262,43 @@ static tk_status run_plan(plan_run *r) {
     return status;
 }
 
+/* ---- assembling side by side ---- */
+
+typedef struct ahead {
+    tk_device *device;
+    const tk_kernel *kernel;
+    tk_target target;
+    pthread_t thread;
+    bool started;
+} ahead;
+
+static void *build_ahead(void *arg) {
+    const ahead *a = arg;
+    tk_run_build_ahead(a->device, a->kernel, a->target);
+    return NULL;
+}
+
+/* The kernels of a plan that was just made, all at once, where the cache hands them on to the
+ * launches: assembling takes tens of milliseconds each. */
+static void build_together(const tk_body_call *call, const tk_library_run *run,
+                           const tk_library_plan *plan) {
+    size_t count = tk_library_plan_launches(plan);
+    tk_cache *cache = tk_artifact_cache();
+    ahead all[TK_PLAN_TENSORS] = {{0}};
+    bool keeps = cache && tk_cache_folder(cache)[0] && !tk_cache_is_read_only(cache);
+    if (count < 2 || count > TK_PLAN_TENSORS || !keeps) return;
+    for (size_t i = 0; i < count; i++) {
+        tk_library_launch launch;
+        if (tk_library_plan_launch(plan, i, &launch) != TK_OK) continue;
+        all[i] = (ahead){.device = call->device, .kernel = launch.kernel, .target = run->target};
+        all[i].started =
+            i > 0 && tk_thread_start(&all[i].thread, "tiki build", build_ahead, &all[i]);
+    }
+    build_ahead(&all[0]);
+    for (size_t i = 1; i < count; i++)
+        if (all[i].started) (void)pthread_join(all[i].thread, NULL);
+}
+
 static tk_status run_kept(const tk_body_call *call, const tk_library_run *run,
                           const tk_kept_plan *kept) {
     plan_run r = {.call = call, .run = run, .plan = kept->plan, .facts = kept->facts};
@@ -285,6 +326,8 @@ tk_status tk_run_library(const tk_body_call *call, const tk_library_run *run) {
         tk_library_tensor_of(&run->tensors[i], &tensors[i]);
     TK_TRY(make_key(call->device, &asked, run->n_tensors, run->n_numbers, &key));
     TK_TRY(find_plan(&key, !takes_recalled(call->device), &kept));
+    if (takes_recalled(call->device) && !kept->facts && !atomic_load(&kept->noted))
+        build_together(call, run, kept->plan);
     tk_status status = run_or_make(call, run, &key, &kept);
     bool made = status == TK_OK && takes_recalled(call->device) && !kept->facts;
     if (made && !atomic_exchange(&kept->noted, true)) tk_plan_note(&key, kept->plan);

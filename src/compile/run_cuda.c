@@ -153,6 +153,14 @@ static tk_status load(tk_cuda *cuda, loaded *at, bool recalled) {
     return status;
 }
 
+void tk_run_build_ahead(tk_device *device, const tk_kernel *kernel, tk_target target) {
+    tk_build how = {.target = target, .emit = TK_EMIT_BINARY};
+    tk_artifact *artifact;
+    if (arch_of(tk_cuda_of(device), &how.arch) == TK_OK &&
+        tk_kernel_build_cached(kernel, &how, NULL, &artifact, NULL) == TK_OK)
+        tk_artifact_release(artifact);
+}
+
 static tk_status describe_parameters(loaded *at) {
     bool has_maps = false;
     size_t count = at->kernel->contract.params.count;

@@ -1,10 +1,13 @@
 /* Plans on disk: what comes back launches as what was noted, each part of a call has a note of its
  * own and is named, and a process that finds notes and binaries starts no assembler; without the
- * binaries it makes them again. Processes are children: plans are kept for the life of one. */
+ * binaries it makes them again. Plans are kept for the life of a process, so this program starts
+ * itself: `test START ID...` runs calls on the stand-in when descriptor START (-1: none) ends. */
 #define _GNU_SOURCE
 #include "support/arrays.h"
+#include "support/sanitizer.h"
 #include "support/says.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -185,6 +188,7 @@ static void assert_misses(seen *s, const tk_plan_key *changed, const tk_library_
     assert_int_equal(strlen(newest(s)), 64);
     assert_ok(tk_cache_explain(tk_artifact_cache(), s->newest, &text));
     const char *differences = strstr(text, "which differs in\n");
+    assert_non_null(strstr(text, "  generator: 64 bytes"));
     assert_non_null(differences);
     snprintf(line, sizeof line, "\n  %s: here ", part);
     if (!strstr(differences, line) || lines_of(differences) != 2)
@@ -224,10 +228,10 @@ static void test_each_part_of_a_call(void **state) {
 
 /* ---- processes ---- */
 
-/* Runs a call on the stand-in: 0, or the line that failed. */
 #define NEED(condition)                                                                            \
     if (!(condition)) return __LINE__
 
+/* 0, or the line that failed. */
 static int run_call(tk_library_id id) {
     tk_device *device;
     tk_queue *queue;
@@ -260,15 +264,44 @@ static int run_call(tk_library_id id) {
     return 0;
 }
 
-static void run_in_child(tk_library_id id) {
-    int code;
+/* The calls of a started process: 0, or what failed. */
+static int run_calls(int argc, char **argv) {
+    char byte;
+    int start = atoi(argv[1]);
+    if (!standin_open(&fake)) return 1;
+    if (start >= 0 && read(start, &byte, 1) != 0) return 2;
+    for (int i = 2; i < argc; i++) {
+        int line = run_call((tk_library_id)atoi(argv[i]));
+        if (line) return line % 250 + 3;
+    }
+    return 0;
+}
+
+static pid_t start_calls(int start, const tk_library_id *ids, int count) {
+    char numbers[5][12];
+    char *argv[7] = {"test"};
+    assert_true(count <= 4);
+    for (int i = 0; i <= count; i++) {
+        snprintf(numbers[i], sizeof numbers[i], "%d", i ? (int)ids[i - 1] : start);
+        argv[1 + i] = numbers[i];
+    }
     pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0) _exit(run_call(id));
+    if (child == 0) {
+        execv("/proc/self/exe", argv);
+        _exit(1);
+    }
+    return child;
+}
+
+static void end_calls(pid_t child) {
+    int code;
     assert_int_equal(waitpid(child, &code, 0), child);
     assert_true(WIFEXITED(code));
-    if (WEXITSTATUS(code)) fail_msg("line %d of the child", WEXITSTATUS(code));
+    if (WEXITSTATUS(code)) fail_msg("a child ended with %d", WEXITSTATUS(code));
 }
+
+static void run_in_child(tk_library_id id) { end_calls(start_calls(-1, &id, 1)); }
 
 /* Binaries are the entries that have a text; notes stay. */
 static bool drop_binary(void *arg, const tk_cache_entry *entry) {
@@ -302,6 +335,72 @@ static void test_a_second_process_builds_nothing(void **state) {
     assert_int_equal(setenv("TIKI_CACHE", cache_folder, 1), 0);
 }
 
+static const tk_library_id few[] = {TK_LIBRARY_SOFTMAX, TK_LIBRARY_COLUMN_SUM, TK_LIBRARY_GEMM};
+
+static void use_folder(const char *name) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(setenv("TIKI_CACHE", path, 1), 0);
+}
+
+/* All at once on an empty cache: each kernel is assembled once, and all run. */
+static void test_two_hundred_processes(void **state) {
+    (void)state;
+    enum { MOST = 200 };
+    int count = SUPPORT_ASAN || SUPPORT_TSAN ? 30 : MOST, ends[2], alone = runs();
+    pid_t children[MOST];
+    use_folder("alone");
+    for (int i = 0; i < 3; i++) run_in_child(few[i]);
+    alone = runs() - alone;
+    use_folder("together");
+    int before = runs();
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[1], F_SETFD, FD_CLOEXEC), 0);
+    for (int i = 0; i < count; i++) children[i] = start_calls(ends[0], few, 3);
+    close(ends[0]);
+    close(ends[1]);
+    for (int i = 0; i < count; i++) end_calls(children[i]);
+    assert_int_equal(runs() - before, alone);
+    use_folder("cache");
+}
+
+static bool count_entry(void *arg, const tk_cache_entry *entry) {
+    (void)entry;
+    ++*(int *)arg;
+    return true;
+}
+
+static int entries_of(const char *name) {
+    char path[600];
+    int count = 0;
+    tk_cache *cache;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    tk_cache_options options = {.folder = path};
+    assert_ok(tk_cache_open(&options, &cache));
+    assert_ok(tk_cache_list(cache, count_entry, &count));
+    tk_cache_close(cache);
+    return count;
+}
+
+/* Caches that keep nothing cost time alone. */
+static void test_caches_that_keep_nothing(void **state) {
+    (void)state;
+    use_folder("read-only");
+    run_in_child(TK_LIBRARY_SOFTMAX);
+    int there = entries_of("read-only"), before = runs();
+    assert_int_equal(setenv("TIKI_CACHE_READ_ONLY", "1", 1), 0);
+    run_in_child(TK_LIBRARY_SOFTMAX);
+    assert_int_equal(runs(), before);
+    run_in_child(TK_LIBRARY_COLUMN_SUM);
+    assert_int_equal(runs(), before + 2);
+    assert_int_equal(unsetenv("TIKI_CACHE_READ_ONLY"), 0);
+    assert_int_equal(entries_of("read-only"), there);
+    assert_int_equal(setenv("TIKI_CACHE", "/dev/null/nowhere", 1), 0);
+    run_in_child(TK_LIBRARY_COLUMN_SUM);
+    assert_int_equal(runs(), before + 4);
+    use_folder("cache");
+}
+
 /* A note that is cut, or whose bytes are others, is as good as none. */
 static bool damage(void *arg, const tk_cache_entry *entry) {
     char path[600];
@@ -325,9 +424,12 @@ static void test_damaged_notes(void **state) {
     tk_library_plan_release(plan);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc > 1) return run_calls(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_second_process_builds_nothing),
+        cmocka_unit_test(test_two_hundred_processes),
+        cmocka_unit_test(test_caches_that_keep_nothing),
         cmocka_unit_test(test_every_kernel_comes_back),
         cmocka_unit_test(test_each_part_of_a_call),
         cmocka_unit_test(test_damaged_notes),
