@@ -23,8 +23,10 @@
  * Large strides without any order leave too many chains below the smallest offsets. There the
  * offsets in the middle of the layout are asked, which lie closer together (chain_window.c): they
  * leave few chains or none, and each of these goes on above the length of the window as before.
- * Undecided is left what takes more than STEP_LIMIT steps after that: offsets hundreds of numbers
- * apart, so that chains of as many moduli lie below any two of them.
+ * Before that, chains without carries are tried: their equations are few however far the offsets
+ * lie apart (carry_free.c). Undecided is left what takes more than STEP_LIMIT steps after that:
+ * offsets hundreds of numbers apart, so that chains of as many moduli lie below any two of them. An
+ * inverse of such a layout could only be one in which carries cancel each other at every offset.
  *
  * Rejected: splits at the strides and their common divisors alone (they are tried first, as the
  * shortest answers): (2,2):(5,7) needs the moduli 2, 6 and 12. */
@@ -32,6 +34,7 @@
 
 #include <stdlib.h>
 
+#include "layout/carry_free.h"
 #include "layout/chain_window.h"
 #include "layout/coalesce.h"
 #include "layout/lattice.h"
@@ -90,6 +93,7 @@ typedef struct search {
     level *chain[TK_LATTICE_MAX];
     tk_lattice last; /* of the chain that ends here */
     bool found, added, open;
+    tk_proof without_carries; /* proven: no chain of that kind is the answer */
     tk_layout answer;
 } search;
 
@@ -531,6 +535,21 @@ static tk_status search_window(search *s) {
     return e.status;
 }
 
+/* The chains without carries that solve the equations of the leaves: each is an answer. What
+ * follows them is not looked at. Otherwise the question stays open. */
+static tk_status search_carry_free(search *s) {
+    extension e = {s, TK_OK};
+    s->guessing = false;
+    s->negative = true;
+    s->steps = 0;
+    s->limit = STEP_LIMIT;
+    s->window.length = INT64_MAX;
+    s->without_carries = tk_visit_carry_free(s->leaf, s->leaves, extend_visited, &e);
+    s->window.length = 0;
+    s->open = !s->found;
+    return e.status;
+}
+
 /* Keeps the guesses increasing and different. */
 static void put_guess(search *s, int64_t value) {
     int at = 0;
@@ -562,8 +581,9 @@ static tk_status fail_search(const search *s) {
     if (s->open)
         return tk_fail(TK_UNSUPPORTED,
                        "undecided: the strides do not divide each other, and neither a left "
-                       "inverse nor a proof that there is none was found in %lld steps",
-                       (long long)s->steps);
+                       "inverse nor a proof that there is none was found in %lld steps%s",
+                       (long long)s->steps,
+                       s->without_carries == TK_PROVEN ? "; there is none without carries" : "");
     point last = s->point[s->active - 1];
     if (s->window.length)
         return tk_fail(TK_SHAPE_ERROR,
@@ -592,6 +612,7 @@ static tk_status search_all(search *s) {
     if (!s->found) TK_TRY(search_chains(s, 1, true, true, GUESS_LIMIT));
     if (!s->found && common > 1) TK_TRY(search_chains(s, common, false, true, GUESS_LIMIT));
     if (!s->found) TK_TRY(search_chains(s, 1, false, true, FIRST_LIMIT));
+    if (s->open) TK_TRY(search_carry_free(s));
     if (s->open) TK_TRY(search_window(s));
     if (s->open) TK_TRY(search_chains(s, 1, false, true, STEP_LIMIT));
     return s->found ? TK_OK : fail_search(s);
