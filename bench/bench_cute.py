@@ -342,11 +342,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--card", metavar="FILE")
+    parser.add_argument("--card-load", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.card:
+    if given.card_load:
+        from bench_cute_card import load
+
+        load(cases())
+    elif given.card:
         from bench_cute_card import run
 
-        run(cases(), given.card)
+        run(cases(), given.card, __file__)
     else:
         compile_all(given.rounds)
 

@@ -1,13 +1,17 @@
 """On a card, for bench_cute.py: the CuTe target's kernels beside the DSL's, in one run.
 
-    load     from a binary that is built (in Tiki's cache, in the DSL's compiled function) to the end of a first launch
+    load     from a binary that is built (in Tiki's cache, in the DSL's compiled function) to the end of a first launch, in
+             processes of their own in which both sides have launched another kernel before
     launch   what the host does for one more launch, of a kernel that the card has done before the next one comes
-    device   the kernel's own time: many launches, then a wait
+    device   the kernel's own time: many launches, then a wait; each launch writes to memory of its own on both sides
 """
 
 import json
+import os
 import statistics
 import struct
+import subprocess
+import sys
 import time
 
 import cutlass.cute  # noqa: F401
@@ -16,7 +20,7 @@ from cuda.bindings import driver
 import tiki as tk
 import tiki.cute
 
-ROUNDS = 7
+ROUNDS, PROCESSES, TOGETHER = 15, 3, 20
 
 
 def check(result):
@@ -62,23 +66,31 @@ class Tiki:
 
 
 class Dsl:
-    """Launches of a case by what the DSL has compiled, on memory of the driver."""
+    """Launches of a case by what the DSL has compiled, on memory of the driver; launch i writes to the i-th of `sets`."""
 
-    def __init__(self, case):
+    def __init__(self, case, sets=1):
         self.compiled = case.by_dsl()[1].raw
-        self.memory, values = [], []
-        for index in case.order:
-            dtype, *shape = case.tensors[index]
-            size = dtype[1]
-            for extent in shape:
-                size *= extent
-            self.memory.append(int(check(driver.cuMemAlloc(size))))
-            check(driver.cuMemsetD8(self.memory[-1], 0, size))
-            values.append(tiki.cute._Address(self.memory[-1]))
-        self.arguments = [*values, check(driver.cuStreamCreate(1))]
+        self.memory, self.sets, self.number = [], [], 0
+        kernel, bound = case.plan().launches[0]
+        reads = {value for (kind, value), p in zip(bound, kernel.params) if kind == "tensor" and p[1] == "read"}
+        inputs = {index: self.allocate(case.tensors[index]) for index in case.order if index in reads}
+        stream = check(driver.cuStreamCreate(1))
+        for _ in range(sets):
+            values = [inputs.get(i) or self.allocate(case.tensors[i]) for i in case.order]
+            self.sets.append([*values, stream])
+
+    def allocate(self, tensor):
+        dtype, *shape = tensor
+        size = dtype[1]
+        for extent in shape:
+            size *= extent
+        self.memory.append(int(check(driver.cuMemAlloc(size))))
+        check(driver.cuMemsetD8(self.memory[-1], 0, size))
+        return tiki.cute._Address(self.memory[-1])
 
     def run(self):
-        self.compiled(*self.arguments)
+        self.compiled(*self.sets[self.number])
+        self.number = (self.number + 1) % len(self.sets)
 
     def run_all(self, count):
         for _ in range(count):
@@ -88,6 +100,7 @@ class Dsl:
         check(driver.cuCtxSynchronize())
 
     def free(self):
+        self.wait()
         for address in self.memory:
             check(driver.cuMemFree(address))
 
@@ -128,26 +141,56 @@ def small(case):
 
 
 def measure(case):
-    """The kernel is built and in the cache before: `compare` has built the small one, which is the same kernel."""
-    ours, theirs = Tiki(case), Dsl(case)
-    loads = first(ours), first(theirs)
+    """Launches of a small case, and the time of a large one; both sides are built before."""
     short = small(case)
     our_short, their_short = Tiki(short), Dsl(short)
-    seconds(our_short, 20), seconds(their_short, 20)
+    for _ in range(2):
+        seconds(our_short, 200, True), seconds(their_short, 200, True)
     each = [seconds(our_short, 200)[0] for _ in range(ROUNDS)]
     launches = [(seconds(our_short, 200, True)[0], seconds(their_short, 200, True)[0]) for _ in range(ROUNDS)]
-    seconds(ours, 5), seconds(theirs, 5)
-    times = [(seconds(ours, 20)[1], seconds(theirs, 20)[1]) for _ in range(ROUNDS)]
-    theirs.free(), their_short.free()
-    launch = [1e6 * statistics.median(pair[i] for pair in launches) for i in (0, 1)]
-    device = [1e6 * statistics.median(pair[i] for pair in times) for i in (0, 1)]
+    their_short.free()
+    ours, theirs = Tiki(case), Dsl(case, TOGETHER)
+    for _ in range(3):
+        seconds(ours, TOGETHER, True), seconds(theirs, TOGETHER, True)
+    times = [(seconds(ours, TOGETHER, True)[1], seconds(theirs, TOGETHER, True)[1]) for _ in range(ROUNDS)]
+    theirs.free()
+    launch, device = ([1e6 * statistics.median(pair[i] for pair in pairs) for i in (0, 1)] for pairs in (launches, times))
     return {
         "kernel": case.function.__name__,
-        "load_ms": [1e3 * loads[0], 1e3 * loads[1]],
         "launch_us": launch,
+        "launch_ratio": launch[0] / launch[1],
         "launch_each_us": 1e6 * statistics.median(each),
         "device_us": device,
+        "device_ratio": device[0] / device[1],
+        "device_least_us": [1e6 * min(pair[i] for pair in times) for i in (0, 1)],
     }
+
+
+def load(cases):
+    """In a process of its own: milliseconds of each case's first launch, after one of another kernel by each side."""
+    start_driver()
+    other = small(cases[0])
+    other.tensors, other.schedule = [(t[0], 512) for t in other.tensors], {**other.schedule, "per_thread": 2}
+    for case in [other, *cases]:
+        ours, theirs = Tiki(case), Dsl(case)
+        theirs.wait()
+        print(json.dumps([case.function.__name__, 1e3 * first(ours), 1e3 * first(theirs)]), flush=True)
+        theirs.free()
+
+
+def loads(path):
+    """Medians over some processes, of rows as `measure` gives them."""
+    found = {}
+    for _ in range(PROCESSES):
+        done = subprocess.run([sys.executable, path, "--card-load"], capture_output=True, text=True, env=os.environ)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr[-600:])
+        for line in done.stdout.splitlines()[1:]:
+            name, ours, theirs = json.loads(line)
+            found.setdefault(name, []).append((ours, theirs))
+    for name, pairs in found.items():
+        middle = [statistics.median(pair[i] for pair in pairs) for i in (0, 1)]
+        yield {"kernel": name, "load_ms": middle, "load_ratio": middle[0] / middle[1]}
 
 
 def compare(case):
@@ -167,18 +210,31 @@ def compare(case):
     return results[0] == results[1]
 
 
-def run(cases, path):
+def start_driver():
     check(driver.cuInit(0))
     check(driver.cuCtxSetCurrent(check(driver.cuDevicePrimaryCtxRetain(0))))
+
+
+def run(cases, path, bench):
+    start_driver()
     info = tk.device_info(tk.gpu)
     rows = [{"bench": "cute_card", "device": info.get("device_name", "?")}]
-    for what in (lambda case: {"kernel": case.function.__name__, "same_bits_as_ptx": compare(small(case))}, measure):
-        for case in cases:
-            try:
-                rows.append(what(case))
-            except Exception as error:  # the others are measured all the same
-                rows.append({"kernel": case.function.__name__, "error": f"{type(error).__name__}: {error}"[:600]})
+
+    def add(what, *arguments):
+        try:
+            made = what(*arguments)
+            for row in [made] if isinstance(made, dict) else made:
+                rows.append(row)
+                print(json.dumps(row), flush=True)
+        except Exception as error:  # the others are measured all the same
+            rows.append({"error": f"{what.__name__}: {type(error).__name__}: {error}"[:900]})
             print(json.dumps(rows[-1]), flush=True)
+
+    for case in cases:
+        add(lambda case: {"kernel": case.function.__name__, "same_bits_as_ptx": compare(small(case))}, case)
+    for case in cases:
+        add(measure, case)
+    add(loads, bench)
     with open(path, "w") as file:
         for row in rows:
             file.write(json.dumps(row) + "\n")

@@ -1,6 +1,7 @@
 /* Open addressing with linear probing, at most half full; nothing is ever taken out. */
 #include "kernel/names.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -43,6 +44,19 @@ tk_kname *tk_knames_add(tk_knames *names, const char *text, size_t length, void 
     *place = (tk_kname){.text = copy, .length = length, .what = what};
     names->used++;
     return place;
+}
+
+const char *tk_knames_take(tk_knames *names, const char *name) {
+    char text[80];
+    size_t length = strlen(name);
+    tk_kname *same = tk_knames_find(names, name, length);
+    if (same) {
+        do length = (size_t)snprintf(text, sizeof text, "%.60s_%u", name, ++same->count);
+        while (tk_knames_find(names, text, length));
+        name = text;
+    }
+    tk_kname *taken = tk_knames_add(names, name, length, NULL);
+    return taken ? taken->text : NULL;
 }
 
 void tk_knames_deinit(tk_knames *names) {

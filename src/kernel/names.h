@@ -28,6 +28,10 @@ tk_kname *tk_knames_find(const tk_knames *names, const char *text, size_t length
 /* A new entry for a name that is not there; NULL when memory is out. */
 tk_kname *tk_knames_add(tk_knames *names, const char *text, size_t length, void *what);
 
+/* Takes a name, or where it is taken the name with a number that nobody has; NULL when memory is
+ * out. The text lives as long as the table. */
+const char *tk_knames_take(tk_knames *names, const char *name);
+
 void tk_knames_deinit(tk_knames *names);
 
 #endif

@@ -27,20 +27,10 @@ typedef struct printer {
 
 /* ---- names ---- */
 
-/* The name, or the name with a number that nobody has; NULL when memory is out. */
 static const char *take_name(printer *p, const char *name) {
-    char text[80];
-    size_t length = strlen(name);
-    tk_kname *same = tk_knames_find(&p->taken, name, length);
-    if (same) {
-        do length = (size_t)snprintf(text, sizeof text, "%.60s_%u", name, ++same->count);
-        while (tk_knames_find(&p->taken, text, length));
-        name = text;
-    }
-    tk_kname *taken = tk_knames_add(&p->taken, name, length, NULL);
-    if (taken) return taken->text;
-    p->out->failed = true;
-    return NULL;
+    const char *taken = tk_knames_take(&p->taken, name);
+    p->out->failed |= !taken;
+    return taken;
 }
 
 static void name_value(printer *p, const tk_kvalue *value) {

@@ -58,7 +58,7 @@ static const test_case cases[] = {
      {F32(64, 1000), F32(0, 1000), F32(64, 1000), F32(0, 64)},
      1e-5,
      1,
-     "threads_per_row = 32, rows_per_block = 4",
+     "threads_per_row = 32, rows_per_block = 4, held = 8",
      false},
     {"rms_norm f16",
      TK_LIBRARY_RMS_NORM,

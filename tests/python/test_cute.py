@@ -5,6 +5,7 @@ NVIDIA's package compiles. With TIKI_CUTE_PYTHON (`make test-cute`) the package 
 a card."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -16,6 +17,7 @@ import tiki as tk
 import tiki.cute
 from tiki import kernels
 from tiki.kernels import library
+from tiki.kernels.cute.lib.math import Float32, TensorSpec, cute, thread_idx
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STANDIN = os.path.join(os.environ.get("TIKI_BUILD", os.path.join(ROOT, "build")), "lib", "libstandin_cuda.so")
@@ -91,6 +93,59 @@ def test_build():
     assert "cuda.kernel @fill" in made["text"] and made["binary"] is None and made["lowered"] is None
     with pytest.raises(KeyError, match='expected ptx or cute'):
         kernel.build("metal")
+
+
+@cute.jit
+def doubled(value):
+    value = value + value
+    return value
+
+
+@cute.kernel
+def rebound_kernel(x, y):
+    """Names that come again: carried by loops, and of functions that are called twice."""
+    i = thread_idx()[0]
+    total = Float32(0)
+    for j in range(i, 100, 32):
+        total += x[j]
+    value = doubled(total)
+    if i < 7:
+        value = doubled(value)
+    y[i] = value
+
+
+def test_names_that_come_again():
+    spec = TensorSpec("float32", 100)
+    text = rebound_kernel.lower(spec, spec, grid=1, block=32).build("sm_90a", "cute").text
+    values = re.findall(r"^ *(%[\w$]+)(?:, (%[\w$]+))* = ", text, re.M)
+    names = [name for found in values for name in found if name] + re.findall(r"[(,] ?(%\w+) = %", text)
+    assert len(names) == len(set(names)) and "%total" in names and "%total_1" in names
+
+
+@needs_package
+def test_kernels_of_the_examples():
+    out = run(
+        """
+        import importlib.util, tiki as tk
+        from tiki.kernels.cute.lib.math import cute
+
+        def example(name):
+            spec = importlib.util.spec_from_file_location(name, f"examples/python/kernels_{name}.py")
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+
+        rows, gemm, elementwise = map(example, ("rows", "gemm", "elementwise"))
+        x, w, a, b = tk.ones((37, 700)), tk.ones((700,)), tk.ones((100, 136), tk.float16), tk.ones((72, 136), tk.float16)
+        calls = [(rows.row_sum, x), (rows.softmax, x), (rows.norm, x, w, 1e-5), (elementwise.add, w, w),
+                 (elementwise.bias_gelu, x, w), (gemm.matmul, a, b), (gemm.matmul_sm90, a, b)]
+        for function, *arguments in calls:
+            for kernel in cute.compile(function, *arguments).kernels:
+                by = [kernel.build("sm_90a", target, binary=True).binary for target in ("ptx", "cute")]
+                print(function.__name__, *(one[:4] == b"\\x7fELF" for one in by))
+        """
+    )
+    assert out.count("True True") == 7 and "False" not in out
 
 
 @needs_package

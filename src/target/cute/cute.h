@@ -14,6 +14,7 @@
 
 #include "base/vec.h"
 #include "kernel/ir.h"
+#include "kernel/names.h"
 #include "kernel/shared.h"
 
 /* What a form is made of. */
@@ -58,6 +59,7 @@ typedef struct tk_cute {
     uint32_t temps;
     tk_arena arena;
     const char **names;  /* by value id */
+    tk_knames taken;     /* names of the kernel's values, those that come again with a number */
     tk_cute_view *views; /* by value id */
     struct tk_cute_part {
         const tk_kvalue *whole;

@@ -128,12 +128,19 @@ void tk_cute_alias(tk_cute *x, const tk_kvalue *value, const char *name) {
     x->names[value->id] = name;
 }
 
+/* Kernels that were built, not read, may use a name for several values. */
+static const char *take_name(tk_cute *x, const char *name) {
+    const char *taken = tk_knames_take(&x->taken, name);
+    x->body.failed |= !taken;
+    return taken ? taken : name;
+}
+
 const char *tk_cute_name(tk_cute *x, const tk_kvalue *value) {
     const char **name = &x->names[value->id];
     if (!*name && value->kind == TK_KV_CONST)
         *name = tk_cute_text(x, "%%$c%" PRIu32, value->id);
     else if (!*name && value->name)
-        *name = tk_cute_text(x, "%%%s", value->name);
+        *name = tk_cute_text(x, "%%%s", take_name(x, value->name));
     else if (!*name)
         *name = tk_cute_text(x, "%%$%" PRIu32, value->id);
     return *name;
@@ -445,6 +452,7 @@ tk_status tk_cute_print(const tk_kernel *kernel, bool lines, tk_strbuf *out,
     tk_strbuf_deinit(&x.body);
     tk_vec_deinit(&x.places);
     tk_vec_deinit(&x.flying);
+    tk_knames_deinit(&x.taken);
     tk_arena_deinit(&x.arena);
     return status;
 }

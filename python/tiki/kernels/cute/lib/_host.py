@@ -11,6 +11,7 @@ from sizes, which plain Python does, and a plan has nothing left to decide.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import threading
 from collections import OrderedDict
@@ -606,7 +607,8 @@ class Arguments:
                 step.run(arrays, self.numbers)
                 continue
             place = tiki.emulator if on_cpu else tiki.default_device()
-            with tiki.stream(step.launch.stream or place), _by(step.launch.target):
+            by = _by(step.launch.target) if step.launch.target else contextlib.nullcontext()
+            with tiki.stream(step.launch.stream or place), by:
                 step.run(arrays, self.numbers)
         back = [
             array.to_device(tiki.cpu) if on_cpu and array is not old else array for array, old in zip(arrays, before)
