@@ -91,11 +91,13 @@ def rms_norm(x: cute.Tensor, w: cute.Tensor, y: cute.Tensor, r: cute.Tensor, str
 
 @cute.kernel
 def transpose_kernel(x: cute.Tensor, y: cute.Tensor, layout: cute.ComposedLayout):
-    """A tile of 64 by 64, 256 threads, vectors of four elements; a swizzle keeps both ways free of conflicts."""
+    """A tile of 64 by 64, 256 threads, vectors of four elements; a swizzle keeps both ways free of conflicts.
+
+    The swizzle is the pointer's, so of bytes: S<4, 4, 4> is S<4, 2, 4> of elements."""
     thread, _, _ = cute.arch.thread_idx()
     across, down, _ = cute.arch.block_idx()
     allocator = cutlass.memory.SmemAllocator()
-    tile = allocator.allocate_tensor(cutlass.Float32, layout.outer, byte_alignment=128, swizzle=layout.inner)
+    tile = allocator.allocate_tensor(cutlass.Float32, layout.outer, byte_alignment=1024, swizzle=layout.inner)
     from_tile = cute.local_tile(x, (64, 64), (down, across))
     to_tile = cute.local_tile(y, (64, 64), (across, down))
     for k in cutlass.range_constexpr(4):
@@ -116,9 +118,9 @@ def transpose_kernel(x: cute.Tensor, y: cute.Tensor, layout: cute.ComposedLayout
 
 @cute.jit
 def transpose(x: cute.Tensor, y: cute.Tensor, stream: CUstream):
-    layout = cute.make_composed_layout(cute.make_swizzle(4, 2, 4), 0, cute.make_layout((64, 64), stride=(64, 1)))
+    layout = cute.make_composed_layout(cute.make_swizzle(4, 4, 4), 0, cute.make_layout((64, 64), stride=(64, 1)))
     grid = [cute.size(x, mode=[1]) // 64, cute.size(x, mode=[0]) // 64, 1]
-    transpose_kernel(x, y, layout).launch(grid=grid, block=[256, 1, 1], smem=64 * 64 * 4 + 128, stream=stream)
+    transpose_kernel(x, y, layout).launch(grid=grid, block=[256, 1, 1], smem=64 * 64 * 4 + 1024, stream=stream)
 
 
 TILE_M, TILE_N, TILE_K, STAGES = 128, 128, 32, 4
@@ -161,8 +163,8 @@ def gemm_kernel(
     thread, _, _ = cute.arch.thread_idx()
     block_m, block_n, _ = cute.arch.block_idx()
     allocator = cutlass.memory.SmemAllocator()
-    a_smem = allocator.allocate_tensor(cutlass.Float16, a_layout.outer, byte_alignment=128, swizzle=a_layout.inner)
-    b_smem = allocator.allocate_tensor(cutlass.Float16, b_layout.outer, byte_alignment=128, swizzle=b_layout.inner)
+    a_smem = allocator.allocate_tensor(cutlass.Float16, a_layout.outer, byte_alignment=1024, swizzle=a_layout.inner)
+    b_smem = allocator.allocate_tensor(cutlass.Float16, b_layout.outer, byte_alignment=1024, swizzle=b_layout.inner)
     a_tile = cute.local_tile(a, (TILE_M, TILE_K), (block_m, None))
     b_tile = cute.local_tile(b, (TILE_N, TILE_K), (block_n, None))
     d_tile = cute.local_tile(d, (TILE_M, TILE_N), (block_m, block_n))
@@ -241,8 +243,8 @@ def launch_gemm(a: cute.Tensor, b: cute.Tensor, d: cute.Tensor, edges: cutlass.C
     rows, length = cute.size(a, mode=[0]), cute.size(a, mode=[1])
     columns = cute.size(b, mode=[1])
     turned = cute.make_tensor(b.iterator, cute.make_layout((columns, length), stride=(1, columns)))
-    a_atom = cute.make_composed_layout(cute.make_swizzle(2, 3, 3), 0, cute.make_layout((8, 32), stride=(32, 1)))
-    b_atom = cute.make_composed_layout(cute.make_swizzle(3, 3, 3), 0, cute.make_layout((64, 8), stride=(1, 64)))
+    a_atom = cute.make_composed_layout(cute.make_swizzle(2, 4, 3), 0, cute.make_layout((8, 32), stride=(32, 1)))
+    b_atom = cute.make_composed_layout(cute.make_swizzle(3, 4, 3), 0, cute.make_layout((64, 8), stride=(1, 64)))
     a_layout = cute.tile_to_shape(a_atom, (TILE_M, TILE_K, STAGES), (0, 1, 2))
     b_layout = cute.tile_to_shape(b_atom, (TILE_N, TILE_K, STAGES), (0, 1, 2))
     mode = cute.nvgpu.cpasync.LoadCacheMode.GLOBAL
@@ -255,7 +257,7 @@ def launch_gemm(a: cute.Tensor, b: cute.Tensor, d: cute.Tensor, edges: cutlass.C
     gemm_kernel(a, turned, d, a_layout, b_layout, copy_a, copy_b, mma, edges).launch(
         grid=[rows // TILE_M, columns // TILE_N, 1],
         block=[128, 1, 1],
-        smem=2 * (TILE_M + TILE_N) * TILE_K * STAGES + 256,
+        smem=2 * (TILE_M + TILE_N) * TILE_K * STAGES + 1024,
         stream=stream,
     )
 

@@ -21,7 +21,7 @@ static int live(void) {
 
 static tk_status build(const char *mode, const char *arch, tk_artifact **out) {
     tk_kernel *kernel = parse_file(kernel_files[0]);
-    tk_build how = {.emit = TK_EMIT_BINARY, .arch = arch};
+    tk_build how = {.emit = TK_EMIT_BINARY, .arch = arch, .stages = !strcmp(mode, "ptx")};
     setenv("TIKI_FAKE_COMPILER", mode, 1);
     tk_status status = tk_kernel_build_cute(kernel, &how, out);
     tk_kernel_release(kernel);

@@ -187,7 +187,7 @@ static void talks_nonsense(void) {
 static void assert_no_room(const char *mode, const char *words) {
     tk_kernel *kernel = parse_file(kernel_files[0]);
     tk_artifact *artifact;
-    tk_build how = {.emit = TK_EMIT_BINARY};
+    tk_build how = {.emit = TK_EMIT_BINARY, .stages = true}; /* else the PTX is not asked for */
     use_package(mode);
     REQUIRE(tk_kernel_build_cute(kernel, &how, &artifact) == TK_IO_ERROR);
     REQUIRE(says("the CuTe compiler cannot write its files") && says(words));

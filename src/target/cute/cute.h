@@ -39,9 +39,10 @@ typedef struct tk_cute_view {
 
 /* What wgmma makes of a register tensor. */
 typedef enum tk_cute_flight {
-    TK_CUTE_GROUNDED,      /* nothing */
-    TK_CUTE_FLIES,         /* one register for each element */
-    TK_CUTE_FLIES_AS_WORDS /* kept as words of 32 bits for its life */
+    TK_CUTE_GROUNDED,       /* nothing */
+    TK_CUTE_FLIES,          /* one register for each element */
+    TK_CUTE_FLIES_AS_WORDS, /* kept as words of 32 bits for its life */
+    TK_CUTE_WORDS           /* the same of one that no wgmma uses, all of whose uses are words */
 } tk_cute_flight;
 
 /* Where a line of the text comes from. */
@@ -58,9 +59,11 @@ typedef struct tk_cute {
     int depth;                    /* of regions */
     uint32_t temps;
     tk_arena arena;
-    const char **names;  /* by value id */
-    tk_knames taken;     /* names of the kernel's values, those that come again with a number */
-    tk_cute_view *views; /* by value id */
+    const char **names; /* by value id */
+    tk_knames taken;    /* names of the kernel's values, those that come again with a number */
+    tk_knames made;     /* by their text, names of what is made once */
+    TK_VEC(const char *) open; /* texts of those in regions that are open, NULL where one begins */
+    tk_cute_view *views;       /* by value id */
     struct tk_cute_part {
         const tk_kvalue *whole;
         int64_t from;
@@ -117,7 +120,7 @@ int tk_cute_space(tk_kspace space);
 /* printf into the arena. */
 const char *tk_cute_text(tk_cute *x, const char *format, ...) TK_PRINTF(2, 3);
 
-/* An integer constant at this place: its name. */
+/* An integer constant: its name. */
 const char *tk_cute_constant(tk_cute *x, int64_t value, const char *type);
 
 /* ---- lines ---- */
@@ -127,6 +130,13 @@ void tk_cute_line(tk_cute *x, const char *format, ...) TK_PRINTF(2, 3);
 
 /* `temp = format`: gives the temporary's name. */
 const char *tk_cute_let(tk_cute *x, const char *format, ...) TK_PRINTF(2, 3);
+
+/* The same, unless a region that is open has that line: then its name. For what has no effects. */
+const char *tk_cute_once(tk_cute *x, const char *format, ...) TK_PRINTF(2, 3);
+
+/* The lines between are a region, one step further in. */
+void tk_cute_open(tk_cute *x);
+void tk_cute_close(tk_cute *x);
 
 /* The same under a name that is given, or a new one for NULL. */
 const char *tk_cute_let_as(tk_cute *x, const char *name, const char *format, ...) TK_PRINTF(3, 4);
@@ -165,6 +175,9 @@ void tk_cute_store_register(tk_cute *x, const tk_kvalue *tensor, int64_t index, 
 int tk_cute_each(const tk_kvalue *tensor);
 const char *tk_cute_take_word(tk_cute *x, const tk_kvalue *tensor, int64_t place);
 void tk_cute_store_word(tk_cute *x, const tk_kvalue *tensor, int64_t place, const char *word);
+
+/* Two halves as a vector. */
+const char *tk_cute_take_pair(tk_cute *x, const tk_kvalue *tensor, int64_t place);
 
 /* The result's name where it is one element, which may then be made under it; else NULL. */
 const char *tk_cute_own_name(tk_cute *x, const tk_kop *op);
@@ -223,6 +236,13 @@ const char *tk_cute_pure_insn(tk_cute *x, const char *name, const char *type, co
 
 /* Marks the tensors that products of warpgroups use, before anything is written. */
 tk_status tk_cute_find_flights(tk_cute *x);
+
+/* Then those that are kept as words because nothing but ldmatrix, stmatrix and mma.sync uses them.
+ */
+tk_status tk_cute_find_words(tk_cute *x);
+
+/* Whether a wgmma uses the tensor. */
+bool tk_cute_flies(const tk_cute *x, const tk_kvalue *tensor);
 
 /* ---- the whole ---- */
 

@@ -120,6 +120,39 @@ const char *tk_cute_let_as(tk_cute *x, const char *name, const char *format, ...
     return name;
 }
 
+/* The text is the key; in a region that has ended it has no name. */
+const char *tk_cute_once(tk_cute *x, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const char *text = arena_format(x, format, arguments);
+    va_end(arguments);
+    size_t length = strlen(text);
+    tk_kname *made = tk_knames_find(&x->made, text, length);
+    if (made && made->what) return made->what;
+    const char *name = tk_cute_temp(x);
+    put_line(x, name, text);
+    if (!made) made = tk_knames_add(&x->made, text, length, NULL);
+    if (made && tk_vec_push(&x->open, made->text))
+        made->what = (void *)(uintptr_t)name;
+    else
+        x->body.failed = true;
+    return name;
+}
+
+void tk_cute_open(tk_cute *x) {
+    x->depth++;
+    if (!tk_vec_push(&x->open, NULL)) x->body.failed = true;
+}
+
+void tk_cute_close(tk_cute *x) {
+    x->depth--;
+    while (x->open.count) {
+        const char *text = x->open.items[--x->open.count];
+        if (!text) return;
+        tk_knames_find(&x->made, text, strlen(text))->what = NULL;
+    }
+}
+
 /* ---- names ---- */
 
 const char *tk_cute_temp(tk_cute *x) { return tk_cute_text(x, "%%$t%" PRIu32, x->temps++); }
@@ -147,7 +180,7 @@ const char *tk_cute_name(tk_cute *x, const tk_kvalue *value) {
 }
 
 const char *tk_cute_constant(tk_cute *x, int64_t value, const char *type) {
-    return tk_cute_let(x, "arith.constant %" PRId64 " : %s", value, type);
+    return tk_cute_once(x, "arith.constant %" PRId64 " : %s", value, type);
 }
 
 const char *tk_cute_list(tk_cute *x, uint32_t count, tk_kvalue *const *values) {
@@ -304,9 +337,9 @@ static void put_op(tk_cute *x, const tk_kop *op) {
 
 void tk_cute_block(tk_cute *x, const tk_kblock *block) {
     size_t flying = x->flying.count;
-    x->depth++;
+    tk_cute_open(x);
     for (const tk_kop *op = block->first; op && x->status == TK_OK; op = op->next) put_op(x, op);
-    x->depth--;
+    tk_cute_close(x);
     x->flying.count = flying;
 }
 
@@ -427,6 +460,7 @@ static tk_status print_kernel(tk_cute *x, tk_strbuf *out, tk_cute_places *places
     if (!x->names || !x->views || !x->shared_at || !x->flights || !x->parts)
         return tk_fail(TK_OUT_OF_MEMORY, "no memory for CuTe text");
     TK_TRY(tk_cute_find_flights(x));
+    TK_TRY(tk_cute_find_words(x));
     TK_TRY(tk_kshared_place(x->kernel, x->shared_at, &x->shared));
     put_head(x, out);
     size_t before = lines_of(out);
@@ -452,6 +486,8 @@ tk_status tk_cute_print(const tk_kernel *kernel, bool lines, tk_strbuf *out,
     tk_strbuf_deinit(&x.body);
     tk_vec_deinit(&x.places);
     tk_vec_deinit(&x.flying);
+    tk_vec_deinit(&x.open);
+    tk_knames_deinit(&x.made);
     tk_knames_deinit(&x.taken);
     tk_arena_deinit(&x.arena);
     return status;

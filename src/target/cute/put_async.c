@@ -13,13 +13,13 @@
 bool tk_cute_open_if(tk_cute *x, const tk_kop *op, int index) {
     if (!op->operands[index]) return false;
     tk_cute_line(x, "scf.if %s {", tk_cute_operand(x, op, index));
-    x->depth++;
+    tk_cute_open(x);
     return true;
 }
 
 void tk_cute_close_if(tk_cute *x, bool opened) {
     if (!opened) return;
-    x->depth--;
+    tk_cute_close(x);
     tk_cute_line(x, "}");
 }
 

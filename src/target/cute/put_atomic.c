@@ -100,18 +100,18 @@ void tk_cute_put_atomic(tk_cute *x, const tk_kop *op) {
     }
     tk_cute_line(x, "%s = scf.if %s -> (%s) {", tk_cute_result(x, op),
                  tk_cute_operand(x, op, CONDITION), type);
-    x->depth++;
+    tk_cute_open(x);
     tk_cute_line(x, "scf.yield %s : %s", put_any(x, op, POLICY), type);
-    x->depth--;
+    tk_cute_close(x);
     tk_cute_line(x, "} else {");
-    x->depth++;
+    tk_cute_open(x);
     const char *zero =
         tk_cute_let(x,
                     tk_cute_is_float(op->results[0]->type) ? "arith.constant 0.0 : %s"
                                                            : "arith.constant 0 : %s",
                     type);
     tk_cute_line(x, "scf.yield %s : %s", zero, type);
-    x->depth--;
+    tk_cute_close(x);
     tk_cute_line(x, "}");
 }
 

@@ -66,7 +66,7 @@ static const char *put_through(tk_cute *x, const cut *c, const char **out_type) 
     *out_type =
         tk_cute_text(x, "!cute.%s<\"%s\">", tk_tiler_is_list(&c->through) ? "tile" : "layout",
                      tk_cute_layout_text(x, &c->through));
-    return tk_cute_let(x, "cute.static : %s", *out_type);
+    return tk_cute_once(x, "cute.static : %s", *out_type);
 }
 
 static const char *put_mode(tk_cute *x, const char *layout, const char *type, int mode,
@@ -322,8 +322,8 @@ static void put_recast_view(tk_cute *x, const tk_kop *op, const tk_cute_view *fr
     view.outer =
         put_recast(x, from->outer, tk_cute_text(x, "!cute.layout<\"%s\">", from->of_outer), c);
     if (from->swizzle) {
-        view.swizzle = tk_cute_let(x, "cute.static : !cute.swizzle<\"S<%d,%d,%d>\">",
-                                   known->swizzle.bits, known->swizzle.base, known->swizzle.shift);
+        view.swizzle = tk_cute_once(x, "cute.static : !cute.swizzle<\"S<%d,%d,%d>\">",
+                                    known->swizzle.bits, known->swizzle.base, known->swizzle.shift);
         offset_text = put_offset(x, &view, known, scaled(x, c, offset_of(x, from)));
     }
     tk_cute_join_layout(x, &view, offset_text);

@@ -31,13 +31,13 @@ static const char *assignments(tk_cute *x, uint32_t count, tk_kvalue *const *to,
 
 /* Ends a region with the values of its last operation. */
 static void put_yield(tk_cute *x, const tk_kop *last) {
-    x->depth++;
+    tk_cute_open(x);
     if (last->n_operands)
         tk_cute_line(x, "scf.yield %s : %s", tk_cute_list(x, last->n_operands, last->operands),
                      tk_cute_types(x, last->n_operands, last->operands));
     else
         tk_cute_line(x, "scf.yield");
-    x->depth--;
+    tk_cute_close(x);
 }
 
 static const char *annotation(tk_cute *x, int64_t unroll) {
@@ -84,14 +84,14 @@ void tk_cute_put_while(tk_cute *x, const tk_kop *op) {
                  tk_cute_types(x, op->n_operands, op->operands),
                  tk_cute_types(x, op->n_results, op->results));
     tk_cute_block(x, first);
-    x->depth++;
+    tk_cute_open(x);
     const char *values = tk_cute_list(x, test->n_operands - 1, test->operands + 1);
     if (test->n_operands > 1)
         tk_cute_line(x, "scf.condition(%s) %s : %s", tk_cute_name(x, test->operands[0]), values,
                      tk_cute_types(x, test->n_operands - 1, test->operands + 1));
     else
         tk_cute_line(x, "scf.condition(%s)", tk_cute_name(x, test->operands[0]));
-    x->depth--;
+    tk_cute_close(x);
     tk_cute_line(x, "} do {");
     put_arguments(x, second);
     tk_cute_block(x, second);

@@ -119,12 +119,12 @@ void tk_cute_put_mbarrier_wait(tk_cute *x, const tk_kop *op) {
         return;
     }
     tk_cute_line(x, "scf.while : () -> () {");
-    x->depth++;
+    tk_cute_open(x);
     const char *done = put_look(x, op, "try_wait");
     tk_cute_line(
         x, "scf.condition(%s)",
         tk_cute_let(x, "arith.cmpi eq, %s, %s : i32", done, tk_cute_constant(x, 0, "i32")));
-    x->depth--;
+    tk_cute_close(x);
     tk_cute_line(x, "} do {");
     tk_cute_line(x, "  scf.yield");
     tk_cute_line(x, "}");

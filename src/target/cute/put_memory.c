@@ -260,10 +260,10 @@ void tk_cute_put_load(tk_cute *x, const tk_kop *op) {
     const char *other = op->operands[OTHER] ? tk_cute_operand(x, op, OTHER) : zero_of(x, type);
     tk_cute_line(x, "%s = scf.if %s -> (%s) {", tk_cute_result(x, op),
                  tk_cute_operand(x, op, CONDITION), text);
-    x->depth++;
+    tk_cute_open(x);
     const char *loaded = put_any_load(x, NULL, op);
     tk_cute_line(x, "scf.yield %s : %s", loaded, text);
-    x->depth--;
+    tk_cute_close(x);
     tk_cute_line(x, "} else {");
     tk_cute_line(x, "  scf.yield %s : %s", other, text);
     tk_cute_line(x, "}");
@@ -290,8 +290,8 @@ void tk_cute_put_store(tk_cute *x, const tk_kop *op) {
         return;
     }
     tk_cute_line(x, "scf.if %s {", tk_cute_operand(x, op, CONDITION));
-    x->depth++;
+    tk_cute_open(x);
     put_any_store(x, op);
-    x->depth--;
+    tk_cute_close(x);
     tk_cute_line(x, "}");
 }

@@ -13,7 +13,7 @@
 #include "target/cute/cute.h"
 
 static bool has_words(const tk_cute *x, const tk_kvalue *tensor) {
-    return x->flights[tensor->id] == TK_CUTE_FLIES_AS_WORDS;
+    return x->flights[tensor->id] >= TK_CUTE_FLIES_AS_WORDS;
 }
 
 static const char *scalar_of(const tk_kvalue *tensor) {
@@ -50,16 +50,15 @@ static const char *memref_of(tk_cute *x, const tk_kvalue *tensor) {
 
 void tk_cute_put_registers(tk_cute *x, const tk_kop *op) {
     const tk_kvalue *tensor = op->results[0];
-    const char *layout = tk_cute_let(x, "cute.static : !cute.layout<\"(%" PRId64 "):(1)\">",
-                                     tk_cute_registers(x, tensor));
+    const char *layout = tk_cute_once(x, "cute.static : !cute.layout<\"(%" PRId64 "):(1)\">",
+                                      tk_cute_registers(x, tensor));
     tk_cute_line(x, "%s = cute.memref.alloca(%s) : %s", tk_cute_result(x, op), layout,
                  memref_of(x, tensor));
-    if (x->flights[tensor->id] != TK_CUTE_GROUNDED && !tk_vec_push(&x->flying, tensor))
-        x->body.failed = true;
+    if (tk_cute_flies(x, tensor) && !tk_vec_push(&x->flying, tensor)) x->body.failed = true;
 }
 
 static const char *coordinate(tk_cute *x, int64_t index) {
-    return tk_cute_let(x, "cute.static : !cute.coord<\"%" PRId64 "\">", index);
+    return tk_cute_once(x, "cute.static : !cute.coord<\"%" PRId64 "\">", index);
 }
 
 const char *tk_cute_take_register(tk_cute *x, const tk_kvalue *tensor, int64_t index) {
@@ -87,16 +86,26 @@ static const char *join_word(tk_cute *x, const tk_kvalue *tensor, const char *ve
                        scalar_of(tensor));
 }
 
-const char *tk_cute_take_word(tk_cute *x, const tk_kvalue *tensor, int64_t place) {
-    tensor = tk_cute_whole(x, tensor, &place);
+/* The elements that a word has room for, of a tensor that has none. */
+static const char *gather_word(tk_cute *x, const tk_kvalue *tensor, int64_t place) {
     int each = tk_cute_each(tensor);
-    if (has_words(x, tensor)) return tk_cute_take_register(x, tensor, place / each);
     const char *list = "";
     for (int i = 0; i < each; i++)
         list = tk_cute_text(x, "%s%s%s", list, i ? ", " : "", tk_cute_take(x, tensor, place + i));
-    const char *vector =
-        tk_cute_let(x, "vector.from_elements %s : vector<%dx%s>", list, each, scalar_of(tensor));
-    return join_word(x, tensor, vector);
+    return tk_cute_let(x, "vector.from_elements %s : vector<%dx%s>", list, each, scalar_of(tensor));
+}
+
+const char *tk_cute_take_word(tk_cute *x, const tk_kvalue *tensor, int64_t place) {
+    tensor = tk_cute_whole(x, tensor, &place);
+    if (has_words(x, tensor)) return tk_cute_take_register(x, tensor, place / tk_cute_each(tensor));
+    return join_word(x, tensor, gather_word(x, tensor, place));
+}
+
+const char *tk_cute_take_pair(tk_cute *x, const tk_kvalue *tensor, int64_t place) {
+    tensor = tk_cute_whole(x, tensor, &place);
+    if (has_words(x, tensor))
+        return part_word(x, tensor, tk_cute_take_register(x, tensor, place / 2));
+    return gather_word(x, tensor, place);
 }
 
 static const char *element_of(tk_cute *x, const tk_kvalue *tensor, const char *vector, int index) {

@@ -51,7 +51,7 @@ const char *tk_cute_tuple(tk_cute *x, const char *kind, const tk_tuple *given,
     uint32_t count = (uint32_t)dynamic_leaves(&tuple);
     const char *text = tk_cute_tuple_text(x, &tuple);
     if (out_text) *out_text = text;
-    if (!count) return tk_cute_let(x, "cute.static : !cute.%s<\"%s\">", kind, text);
+    if (!count) return tk_cute_once(x, "cute.static : !cute.%s<\"%s\">", kind, text);
     return tk_cute_let(x, "cute.make_%s(%s) : (%s) -> !cute.%s<\"%s\">", kind,
                        tk_cute_list(x, count, leaves), tk_cute_types(x, count, leaves), kind, text);
 }
@@ -96,8 +96,8 @@ static tk_cute_view layout_of(tk_cute *x, const tk_kop *op, uint32_t first_leaf)
     if (tk_layout_parse(view.of_outer, &known->outer) != TK_OK) tk_cute_fail(x, op, "the layout");
     if (known->inner == TK_INNER_SWIZZLE) {
         view.offset = tk_cute_tuple(x, "int_tuple", &known->offset, leaves, &offset_text);
-        view.swizzle = tk_cute_let(x, "cute.static : !cute.swizzle<\"S<%d,%d,%d>\">",
-                                   known->swizzle.bits, known->swizzle.base, known->swizzle.shift);
+        view.swizzle = tk_cute_once(x, "cute.static : !cute.swizzle<\"S<%d,%d,%d>\">",
+                                    known->swizzle.bits, known->swizzle.base, known->swizzle.shift);
     }
     tk_cute_join_layout(x, &view, offset_text);
     return view;

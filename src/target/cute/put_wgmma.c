@@ -35,6 +35,11 @@ static tk_status note_flights(void *arg, tk_kop *op) {
     return TK_OK;
 }
 
+bool tk_cute_flies(const tk_cute *x, const tk_kvalue *tensor) {
+    tk_cute_flight flight = x->flights[tensor->id];
+    return flight == TK_CUTE_FLIES || flight == TK_CUTE_FLIES_AS_WORDS;
+}
+
 tk_status tk_cute_find_flights(tk_cute *x) {
     return tk_kblock_walk(&x->kernel->body, note_flights, x);
 }

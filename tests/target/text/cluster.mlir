@@ -122,8 +122,7 @@ module attributes {gpu.container_module} {
       llvm.inline_asm has_side_effects "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l,~{memory}" %$t51 : (i64) -> ()
       %lanes = llvm.inline_asm has_side_effects "activemask.b32 $0;", "=r,~{memory}"  : () -> i32
       %$t52 = llvm.inline_asm has_side_effects "{ .reg .pred p; elect.sync _|p, $1; selp.u32 $0, 1, 0, p; }", "=r,r,~{memory}" %lanes : (i32) -> i32
-      %$t53 = arith.constant 0 : i32
-      %one = arith.cmpi ne, %$t52, %$t53 : i32
+      %one = arith.cmpi ne, %$t52, %$t21 : i32
       %sum = llvm.inline_asm has_side_effects "add.s32 $0, $1, $2;", "=r,r,r,~{memory}" %lanes, %n : (i32, i32) -> i32
       %narrow = arith.bitcast %sum : i32 to f32
       scf.if %one {

@@ -28,17 +28,16 @@ module attributes {gpu.container_module} {
         %$t2 = arith.constant 0 : i32
         %$t3 = arith.select %$t1, %s, %$t2 : i32
         %$t4 = arith.shli %$c20, %$t3 : i32
-        %$t5 = arith.constant 0 : i32
-        %distance = arith.select %$t1, %$t4, %$t5 : i32
-        %$t6 = arith.constant -1 : i32
-        %$t7 = arith.constant 31 : i32
-        %$t8 = nvvm.shfl.sync bfly %$t6, %v, %distance, %$t7 : f32 -> f32
-        %both = arith.addf %v, %$t8 : f32
+        %distance = arith.select %$t1, %$t4, %$t2 : i32
+        %$t5 = arith.constant -1 : i32
+        %$t6 = arith.constant 31 : i32
+        %$t7 = nvvm.shfl.sync bfly %$t5, %v, %distance, %$t6 : f32 -> f32
+        %both = arith.addf %v, %$t7 : f32
         scf.yield %both : f32
       } {loop_annotation = #llvm.loop_annotation<unroll = <disable = true>>}
       %lane = arith.andi %thread, %$c27 : i32
-      %$t9 = arith.constant 5 : i32
-      %warp = arith.shrui %thread, %$t9 : i32
+      %$t8 = arith.constant 5 : i32
+      %warp = arith.shrui %thread, %$t8 : i32
       %leads = arith.cmpi eq, %lane, %$c18 : i32
       scf.if %leads {
         %slot = llvm.getelementptr %slots[%warp] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
