@@ -64,7 +64,6 @@ def norm_kernel(x: cute.Tensor, w: cute.Tensor, y: cute.Tensor, r: cute.Tensor, 
     sums = cutlass.memory.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(4), byte_alignment=16)
     xs, ws, ys = (cute.zipped_divide(t, (4,)) for t in (x[row, None], w, y[row, None]))
     values = [xs[None, thread + 128 * k].load() for k in range(held)]
-    weights = [ws[None, thread + 128 * k].load() for k in range(held)]
     total = cutlass.Float32(0.0)
     for k in cutlass.range_constexpr(held):
         square = values[k] * values[k]
@@ -77,7 +76,7 @@ def norm_kernel(x: cute.Tensor, w: cute.Tensor, y: cute.Tensor, r: cute.Tensor, 
     all_sums = (sums[0] + sums[1]) + (sums[2] + sums[3])
     scale = cute.math.rsqrt(all_sums / columns + EPS)
     for k in cutlass.range_constexpr(held):
-        ys[None, thread + 128 * k].store(values[k] * scale * weights[k])
+        ys[None, thread + 128 * k].store(values[k] * scale * ws[None, thread + 128 * k].load())
     if thread == 0:
         r[row] = scale
 
@@ -93,7 +92,7 @@ def rms_norm(x: cute.Tensor, w: cute.Tensor, y: cute.Tensor, r: cute.Tensor, str
 def transpose_kernel(x: cute.Tensor, y: cute.Tensor, layout: cute.ComposedLayout):
     """A tile of 64 by 64, 256 threads, vectors of four elements; a swizzle keeps both ways free of conflicts.
 
-    The swizzle is the pointer's, so of bytes: S<4, 4, 4> is S<4, 2, 4> of elements."""
+    The swizzle is the pointer's, so of bytes: S<4, 4, 6> is S<4, 2, 6> of elements."""
     thread, _, _ = cute.arch.thread_idx()
     across, down, _ = cute.arch.block_idx()
     allocator = cutlass.memory.SmemAllocator()
@@ -104,8 +103,7 @@ def transpose_kernel(x: cute.Tensor, y: cute.Tensor, layout: cute.ComposedLayout
         at = thread + 256 * k
         row, column = at // 16, at % 16
         read = cute.zipped_divide(from_tile[row, None], (4,))[None, column].load()
-        for i in cutlass.range_constexpr(4):
-            tile[row, column * 4 + i] = read[i]
+        cute.zipped_divide(tile[row, None], (4,))[None, column].store(read)
     cute.arch.barrier()
     for k in cutlass.range_constexpr(4):
         at = thread + 256 * k
@@ -118,7 +116,7 @@ def transpose_kernel(x: cute.Tensor, y: cute.Tensor, layout: cute.ComposedLayout
 
 @cute.jit
 def transpose(x: cute.Tensor, y: cute.Tensor, stream: CUstream):
-    layout = cute.make_composed_layout(cute.make_swizzle(4, 4, 4), 0, cute.make_layout((64, 64), stride=(64, 1)))
+    layout = cute.make_composed_layout(cute.make_swizzle(4, 4, 6), 0, cute.make_layout((64, 64), stride=(64, 1)))
     grid = [cute.size(x, mode=[1]) // 64, cute.size(x, mode=[0]) // 64, 1]
     transpose_kernel(x, y, layout).launch(grid=grid, block=[256, 1, 1], smem=64 * 64 * 4 + 1024, stream=stream)
 

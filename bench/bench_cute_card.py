@@ -15,6 +15,7 @@ import sys
 import time
 
 import cutlass.cute  # noqa: F401
+import numpy
 from cuda.bindings import driver
 
 import tiki as tk
@@ -68,24 +69,28 @@ class Tiki:
 class Dsl:
     """Launches of a case by what the DSL has compiled, on memory of the driver; launch i writes to the i-th of `sets`."""
 
-    def __init__(self, case, sets=1):
+    def __init__(self, case, sets=1, data=None):
+        """`data`: the bytes of each tensor, zeros without."""
         self.compiled = case.by_dsl()[1].raw
-        self.memory, self.sets, self.number = [], [], 0
+        self.memory, self.sets, self.number, self.data = [], [], 0, data
         kernel, bound = case.plan().launches[0]
         reads = {value for (kind, value), p in zip(bound, kernel.params) if kind == "tensor" and p[1] == "read"}
-        inputs = {index: self.allocate(case.tensors[index]) for index in case.order if index in reads}
+        inputs = {index: self.allocate(case.tensors[index], index) for index in case.order if index in reads}
         stream = check(driver.cuStreamCreate(1))
         for _ in range(sets):
             values = [inputs.get(i) or self.allocate(case.tensors[i]) for i in case.order]
             self.sets.append([*values, stream])
+        self.outputs = [(i, value) for i, value in zip(case.order, values) if i not in reads]
 
-    def allocate(self, tensor):
+    def allocate(self, tensor, index=None):
         dtype, *shape = tensor
         size = dtype[1]
         for extent in shape:
             size *= extent
         self.memory.append(int(check(driver.cuMemAlloc(size))))
         check(driver.cuMemsetD8(self.memory[-1], 0, size))
+        if self.data and index is not None:
+            check(driver.cuMemcpyHtoD(self.memory[-1], self.data[index], size))
         return tiki.cute._Address(self.memory[-1])
 
     def run(self):
@@ -98,6 +103,17 @@ class Dsl:
 
     def wait(self):
         check(driver.cuCtxSynchronize())
+
+    def results(self, case):
+        """What one launch writes, by the number of the tensor."""
+        self.run()
+        self.wait()
+        found = {}
+        for index, address in self.outputs:
+            dtype, *shape = case.tensors[index]
+            found[index] = numpy.zeros(shape, dtype[0])
+            check(driver.cuMemcpyDtoH(found[index].ctypes.data, address.memory.value, found[index].nbytes))
+        return found
 
     def free(self):
         self.wait()
@@ -194,20 +210,32 @@ def loads(path):
 
 
 def compare(case):
-    """Whether both targets give the same bits on whole numbers and on others."""
+    """Whether both targets give the same bits, and how far the DSL's numbers are from them, of the largest."""
     sides = [Tiki(case, "ptx"), Tiki(case, "cute")]
     with tk.stream(tk.cpu):
         keys = tk.random.split(tk.random.key(7), len(case.tensors))
         drawn = [tk.random.normal(tuple(t[1:]), key=k).astype(getattr(tk, t[0][0])) for t, k in zip(case.tensors, keys)]
+    bound = case.plan().launches[0][1]
     results = []
     for side in sides:
         side.tensors = [array.to_device(tk.gpu) for array in drawn]
-        bound = case.plan().launches[0][1]
         side.arguments = [side.argument(*pair) for pair in zip(bound, side.kernel.params)]
         made = side.launch()
         tk.eval(made)
-        results.append([bytes(memoryview(a.to_device(tk.cpu))) for a in (made if isinstance(made, tuple) else (made,))])
-    return results[0] == results[1]
+        results.append([numpy.array(a.to_device(tk.cpu)) for a in (made if isinstance(made, tuple) else (made,))])
+    theirs = Dsl(case, data=[bytes(memoryview(array)) for array in drawn])
+    found = theirs.results(case)
+    theirs.free()
+    written = [value for (kind, value), p in zip(bound, sides[0].kernel.params) if kind == "tensor" and p[1] != "read"]
+    far = [
+        float(numpy.abs(ours.astype("f8") - found[i].reshape(ours.shape)).max() / numpy.abs(ours.astype("f8")).max())
+        for i, ours in zip(written, results[1])
+    ]
+    return {
+        "kernel": case.function.__name__,
+        "same_bits_as_ptx": all(x.tobytes() == y.tobytes() for x, y in zip(*results)),
+        "dsl_differs": far,
+    }
 
 
 def start_driver():
@@ -231,7 +259,7 @@ def run(cases, path, bench):
             print(json.dumps(rows[-1]), flush=True)
 
     for case in cases:
-        add(lambda case: {"kernel": case.function.__name__, "same_bits_as_ptx": compare(small(case))}, case)
+        add(compare, small(case))
     for case in cases:
         add(measure, case)
     add(loads, bench)
