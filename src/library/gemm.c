@@ -30,7 +30,7 @@
 
 #include <stdio.h>
 
-enum { CHUNK = 8, THREADS_OF_WARP = 32 };
+enum { CHUNK = 8, THREADS_OF_WARP = 32, MOST_PLACES = 16 };
 
 /* An operand, a or b: `other` is its axis that is not k. */
 typedef struct side {
@@ -44,6 +44,13 @@ typedef struct side {
     tk_val warp_first; /* of the warp's rectangle along `other`, in the tile */
     int64_t pieces;    /* of 16 along `other` in it */
     bool is_a;
+    /* Of the thread's parts, where they lie a number of lines apart that is known (`apart`, else
+     * 0): line and source of the first at step 0, its place in the tile, and what is left of its
+     * line. */
+    int64_t apart;
+    tk_val line, source, target, left;
+    bool has_places;
+    tk_val places[MOST_PLACES]; /* of the lane's row: lines along k by 16 of k, else by piece */
 } side;
 
 typedef struct gemm {
@@ -121,25 +128,87 @@ static tk_val source_of(const gemm *g, const side *s, tk_val line, tk_val at) {
     return tk_k_offset(b, s->pointer, tk_k_place(b, line, s->pitch, at));
 }
 
+static void copy_one(const gemm *g, tk_val target, tk_val source, tk_val left, tk_val wanted) {
+    tk_b *b = g->b;
+    tk_val inside = tk_k_icmp(b, "sgt", left, i32(g, 0));
+    if (wanted) inside = tk_k_and(b, inside, wanted);
+    tk_val value = tk_k_load_if(b, source, 1, inside);
+    tk_kernel_op(b, TK_KOP_store, 4, (tk_val[]){target, value, wanted, NULL}, 0, NULL,
+                 tk_no_type());
+}
+
+static tk_val clip(const gemm *g, const side *s, tk_val left) {
+    tk_val most = tk_op2(g->b, TK_KOP_smin, left, i32(g, s->lanes));
+    return tk_op2(g->b, TK_KOP_smax, most, i32(g, 0));
+}
+
+static void copy_some(const gemm *g, const side *s, tk_val target, tk_val source, tk_val count,
+                      tk_val wanted) {
+    int64_t bytes = 2 * s->lanes;
+    tk_kattr attrs[] = {{.id = TK_KA_bytes, .value = bytes}, {.id = TK_KA_cache, .word = "cg"}};
+    tk_val list[] = {target, source, tk_k_mul(g->b, count, i32(g, 2)), wanted, NULL};
+    tk_kernel_op(g->b, TK_KOP_cp_async, 5, list, bytes == 16 ? 2 : 1, attrs, tk_no_type());
+}
+
 static void copy_part(const gemm *g, const side *s, int64_t number, tk_val k0, tk_val stage) {
     tk_b *b = g->b;
     part p = part_of(g, s, number);
     tk_val line, at, left = left_of(g, s, &p, k0, &line, &at);
     tk_val target = tk_k_offset(b, stage, p.target), source = source_of(g, s, line, at);
-    if (s->lanes == 1) {
-        tk_val inside = tk_k_icmp(b, "sgt", left, i32(g, 0));
-        if (p.wanted) inside = tk_k_and(b, inside, p.wanted);
-        tk_val value = tk_k_load_if(b, source, 1, inside);
-        tk_kernel_op(b, TK_KOP_store, 4, (tk_val[]){target, value, p.wanted, NULL}, 0, NULL,
-                     tk_no_type());
-        return;
+    if (s->lanes == 1)
+        copy_one(g, target, source, left, p.wanted);
+    else
+        copy_some(g, s, target, source, clip(g, s, left), p.wanted);
+}
+
+/* ---- copies of parts that lie regularly ---- */
+
+/* Whether all lines of a thread turn their chunks alike, and no thread has a part too few. */
+static bool is_regular(const gemm *g, const side *s) {
+    int64_t chunks = s->along / CHUNK,
+            turns = lines_together(s) * (chunks < CHUNK ? chunks : CHUNK),
+            together = g->threads * s->lanes;
+    return s->lanes > 1 && together % (s->along * turns) == 0 &&
+           s->lines * s->along % together == 0;
+}
+
+static void find_first(const gemm *g, side *s) {
+    tk_b *b = g->b;
+    if (!is_regular(g, s)) return;
+    part p = part_of(g, s, 0);
+    bool k_lines = s->matrix->k_lines;
+    tk_val at = k_lines ? p.at : tk_k_add(b, s->first, p.at);
+    s->apart = g->threads * s->lanes / s->along;
+    s->line = k_lines ? tk_k_add(b, s->first, p.line) : p.line;
+    s->left = tk_k_sub(b, k_lines ? g->depth : s->extent, at);
+    s->target = p.target;
+    s->source = source_of(g, s, s->line, at);
+}
+
+/* A row of the copies changes little from step to step: a step adds to the source and takes from
+ * what is left, or from the lines. */
+static void copy_regular(const gemm *g, const side *s, tk_val k0, tk_val stage) {
+    tk_b *b = g->b;
+    bool k_lines = s->matrix->k_lines;
+    tk_val wide = tk_k_wide(b, k0), away = k_lines ? wide : tk_k_mul(b, wide, s->pitch),
+           next = tk_k_mul(b, s->pitch, tk_k_i64(b, s->apart)),
+           line = k_lines ? s->line : tk_k_add(b, s->line, k0),
+           left = clip(g, s, k_lines ? tk_k_sub(b, s->left, k0) : s->left),
+           source = tk_k_offset(b, s->source, away), target = tk_k_offset(b, stage, s->target);
+    for (int64_t n = 0; n < parts(g, s); n++) {
+        tk_val end = tk_k_sub(b, k_lines ? s->extent : g->depth, i32(g, n * s->apart));
+        tk_val count = tk_k_select(b, tk_k_icmp(b, "slt", line, end), left, i32(g, 0));
+        if (n) source = tk_k_offset(b, source, next);
+        copy_some(g, s, tk_k_offset(b, target, i32(g, n * s->apart * s->along)), source, count,
+                  NULL);
     }
-    int64_t bytes = 2 * s->lanes;
-    tk_val most = tk_op2(b, TK_KOP_smin, left, i32(g, s->lanes)),
-           some = tk_op2(b, TK_KOP_smax, most, i32(g, 0));
-    tk_kattr attrs[] = {{.id = TK_KA_bytes, .value = bytes}, {.id = TK_KA_cache, .word = "cg"}};
-    tk_val list[] = {target, source, tk_k_mul(b, some, i32(g, 2)), p.wanted, NULL};
-    tk_kernel_op(b, TK_KOP_cp_async, 5, list, bytes == 16 ? 2 : 1, attrs, tk_no_type());
+}
+
+static void copy_side(const gemm *g, const side *s, tk_val k0, tk_val stage) {
+    if (s->apart)
+        copy_regular(g, s, k0, stage);
+    else
+        for (int64_t n = 0; n < parts(g, s); n++) copy_part(g, s, n, k0, stage);
 }
 
 static tk_val stage_of(const gemm *g, const side *s, tk_val stage) {
@@ -150,10 +219,7 @@ static tk_val stage_of(const gemm *g, const side *s, tk_val stage) {
 static void copy_step(const gemm *g, tk_val step, tk_val stage) {
     tk_val k0 = tk_k_mul(g->b, step, i32(g, g->s->tile_k));
     const side *sides[] = {&g->a, &g->c};
-    for (int i = 0; i < 2; i++) {
-        tk_val place = stage_of(g, sides[i], stage);
-        for (int64_t n = 0; n < parts(g, sides[i]); n++) copy_part(g, sides[i], n, k0, place);
-    }
+    for (int i = 0; i < 2; i++) copy_side(g, sides[i], k0, stage_of(g, sides[i], stage));
 }
 
 static void commit(const gemm *g) {
@@ -166,10 +232,10 @@ static void wait(const gemm *g, int64_t groups) {
 
 /* ---- products ---- */
 
-/* 16 x 16 of an operand. Rows of the four matrices by lane: a along k has them below each other
- * first, then to the right; across k, and for b, it is the other way round, so that the registers
- * are those of the instruction. */
-static void load_piece(const gemm *g, const side *s, tk_val stage, int64_t piece, int64_t k) {
+/* Where the lane's row of a 16 x 16 of an operand lies in a tile. Rows of the four matrices by
+ * lane: a along k has them below each other first, then to the right; across k, and for b, it is
+ * the other way round, so that the registers are those of the instruction. */
+static tk_val place_of_row(const gemm *g, const side *s, int64_t piece, int64_t k) {
     tk_b *b = g->b;
     bool k_lines = s->matrix->k_lines, below_first = s->is_a == k_lines;
     tk_val low = tk_k_and(b, g->lane, i32(g, 7)),
@@ -183,12 +249,32 @@ static void load_piece(const gemm *g, const side *s, tk_val stage, int64_t piece
                            : tk_k_add(b, tk_k_ushr(b, first, i32(g, 3)), right);
     tk_val turned = tk_k_xor(b, chunk, turn_of(g, s, row));
     tk_val in_line = tk_k_mul(b, turned, i32(g, CHUNK));
-    tk_val place = tk_k_add(b, tk_k_mul(b, line, i32(g, s->along)), in_line);
+    return tk_k_add(b, tk_k_mul(b, line, i32(g, s->along)), in_line);
+}
+
+/* The exchange of chunks depends on k where lines lie along it and on the piece where they lie
+ * across; the other of the two is a distance. Where single elements are copied their values are in
+ * the registers that the places would take. */
+static void find_places(const gemm *g, side *s) {
+    bool k_lines = s->matrix->k_lines;
+    s->has_places = g->a.lanes > 1 && g->c.lanes > 1;
+    for (int64_t i = 0; s->has_places && i < (k_lines ? g->s->tile_k / 16 : s->pieces); i++)
+        s->places[i] = place_of_row(g, s, k_lines ? 0 : i, k_lines ? 16 * i : 0);
+}
+
+static tk_val row_at(const gemm *g, const side *s, tk_val stage, int64_t piece, int64_t k) {
+    bool k_lines = s->matrix->k_lines;
+    if (!s->has_places) return tk_k_offset(g->b, stage, place_of_row(g, s, piece, k));
+    tk_val from = tk_k_offset(g->b, stage, s->places[k_lines ? k / 16 : piece]);
+    return tk_k_offset(g->b, from, i32(g, (k_lines ? 16 * piece : k) * s->along));
+}
+
+static void load_piece(const gemm *g, const side *s, tk_val stage, int64_t piece, int64_t k) {
     tk_kattr attrs[] = {{.id = TK_KA_count, .value = 4},
                         {.id = TK_KA_index, .value = 8 * piece},
-                        {.id = TK_KA_transposed, .value = !k_lines}};
-    tk_kernel_op(b, TK_KOP_load_matrix, 2, (tk_val[]){s->registers, tk_k_offset(b, stage, place)},
-                 3, attrs, tk_no_type());
+                        {.id = TK_KA_transposed, .value = !s->matrix->k_lines}};
+    tk_val list[] = {s->registers, row_at(g, s, stage, piece, k)};
+    tk_kernel_op(g->b, TK_KOP_load_matrix, 2, list, 3, attrs, tk_no_type());
 }
 
 static void multiply(const gemm *g, int64_t i, int64_t j) {
@@ -227,12 +313,15 @@ static void copy_if(const gemm *g, tk_val step, tk_val steps, tk_val stage) {
     commit(g);
 }
 
-static void sum_up(const gemm *g) {
+static void sum_up(gemm *g) {
     tk_b *b = g->b;
     int64_t ahead = g->s->stages - 1;
     tk_val steps = tk_k_ushr(b, tk_k_add(b, g->depth, i32(g, g->s->tile_k - 1)),
                              i32(g, __builtin_ctzll((uint64_t)g->s->tile_k)));
+    side *sides[] = {&g->a, &g->c};
+    for (int i = 0; i < 2; i++) find_first(g, sides[i]);
     for (int64_t i = 0; i < ahead; i++) copy_if(g, i32(g, i), steps, i32(g, i));
+    for (int i = 0; i < 2; i++) find_places(g, sides[i]);
     tk_val start[] = {i32(g, 0), i32(g, ahead)}, stage[2];
     tk_val step = tk_kernel_for(b, i32(g, 0), steps, i32(g, 1), 1, 2, start, stage);
     if (ahead) {
