@@ -88,7 +88,7 @@ static int bench_kernel(const tk_bench_spec *spec) {
 
 int command_bench(int argc, char **argv) {
     tk_bench_spec spec = {.size = sizeof spec, .element = TK_K_F32};
-    if (argc == 2 && !strcmp(argv[1], "--help")) {
+    if (asks_for_help(argc, argv)) {
         print_usage(stdout);
         return 0;
     }

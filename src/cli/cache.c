@@ -107,7 +107,7 @@ static int run(tk_cache *cache, int argc, char **argv) {
 int command_cache(int argc, char **argv) {
     tk_cache *cache;
     char warning[512];
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+    if (asks_for_help(argc, argv)) {
         fputs(usage, stdout);
         return 0;
     }

@@ -12,6 +12,9 @@ int command_info(int argc, char **argv);
 int command_cache(int argc, char **argv);
 int command_bench(int argc, char **argv);
 
+/* Is --help or -h the first word after the command, or the last? */
+bool asks_for_help(int argc, char **argv);
+
 /* Prints "tiki COMMAND: message of this thread's error" and returns 1. */
 int complain_of_error(const char *command);
 

@@ -342,8 +342,7 @@ static int print_usage(FILE *to, int code) {
 int command_emulate(int argc, char **argv) {
     static request r;
     static binding b;
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-        return print_usage(stdout, 0);
+    if (asks_for_help(argc, argv)) return print_usage(stdout, 0);
     if (argc < 2) return print_usage(stderr, 2);
     if (!read_request(argc, argv, &r)) return 2;
     tk_kernel *kernel =

@@ -309,7 +309,7 @@ static const char *const actions[] = {"fmt", "verify", "build", "report", "ops",
 
 int command_kernel(int argc, char **argv) {
     if (argc < 2) return print_usage(stderr, 2);
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) return print_usage(stdout, 0);
+    if (asks_for_help(argc, argv)) return print_usage(stdout, 0);
     if (!strcmp(argv[1], "ops") && argc == 2) return print_ops();
     if (!strcmp(argv[1], "fmt") && argc == 3) return format_file(argv[2], false);
     if (!strcmp(argv[1], "fmt") && argc == 4 && !strcmp(argv[3], "--write"))

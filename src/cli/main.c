@@ -30,6 +30,12 @@ static const command commands[] = {
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
+static bool is_help(const char *word) { return !strcmp(word, "--help") || !strcmp(word, "-h"); }
+
+bool asks_for_help(int argc, char **argv) {
+    return argc > 1 && (is_help(argv[1]) || is_help(argv[argc - 1]));
+}
+
 static void print_help(FILE *out) {
     fprintf(out,
             "usage: tiki COMMAND [OPTION...]\n\nTiki %s, a machine learning framework in C.\n\n",
@@ -100,7 +106,7 @@ int main(int argc, char **argv) {
         print_help(stderr);
         return 2;
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+    if (is_help(argv[1]) || !strcmp(argv[1], "help")) {
         print_help(stdout);
         return 0;
     }

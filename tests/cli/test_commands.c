@@ -10,11 +10,27 @@ static void test_help(void **state) {
     outcome result;
     RUN(&result, "--help");
     assert_code(&result, 0);
-    const char *const commands[] = {"train", "generate", "eval", "info"};
-    for (int i = 0; i < 4; i++) {
-        assert_says(result.out, commands[i]);
+    static const char *const commands[][3] = {
+        {"train", "--help"},
+        {"generate", "--help"},
+        {"eval", "--help"},
+        {"info", "--help"},
+        {"layout", "--help"},
+        {"kernel", "--help"},
+        {"emulate", "--help"},
+        {"cache", "--help"},
+        {"bench", "--help"},
+        {"layout", "draw", "--help"},
+        {"kernel", "build", "--help"},
+        {"kernel", "report", "-h"},
+        {"cache", "explain", "--help"},
+        {"bench", "kernel", "--help"},
+        {"cache", "-h"},
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        assert_says(result.out, commands[i][0]);
         outcome help;
-        RUN(&help, commands[i], "--help");
+        RUN(&help, commands[i][0], commands[i][1], commands[i][2]);
         assert_code(&help, 0);
         assert_says(help.out, "usage: tiki");
         assert_string_equal(help.err, "");
