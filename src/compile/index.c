@@ -63,43 +63,41 @@ typedef struct signature {
     int narrow;                    /* all counts are below 2^31 */
 } signature;
 
-/* As tk_text_put_coordinates; where all counts fit, divided in 32 bits, which is most of what a
- * gather costs. */
-static void put_coordinates(const signature *s, char letter, const char *from, int rank,
+/* Coordinates %NAMEc0, ... of %FROM with lengths %LETTERlength; where all counts fit, divided in 32
+ * bits, which is most of what a gather costs. `name` is the letter, or another one where a kernel
+ * needs them twice. */
+static void put_coordinates(const signature *s, char name, char letter, const char *from, int rank,
                             tk_strbuf *out) {
-    if (!s->narrow) {
-        tk_text_put_coordinates(letter, from, rank, out);
-        return;
-    }
-    tk_strbuf_printf(out, "    %%%cq%d = truncate %%%s : i32\n", letter, rank, from);
+    const char *type = s->narrow ? "i32" : "i64", *cut = s->narrow ? "truncate" : "or";
+    const char *widen = s->narrow ? "extend_unsigned" : "or", *by = s->narrow ? "" : ", i64(0)";
+    tk_strbuf_printf(out, "    %%%cq%d = %s %%%s%s : %s\n", name, rank, cut, from, by, type);
     for (int i = rank - 1; i > 0; i--) {
-        tk_strbuf_printf(out,
-                         "    %%%cl%d = truncate %%%clength%d : i32\n"
-                         "    %%%cq%d = udiv %%%cq%d, %%%cl%d : i32\n"
-                         "    %%%cm%d = mul %%%cq%d, %%%cl%d : i32\n",
-                         letter, i, letter, i, letter, i, letter, i + 1, letter, i, letter, i,
-                         letter, i, letter, i);
-        tk_strbuf_printf(out,
-                         "    %%%cr%d = sub %%%cq%d, %%%cm%d : i32\n"
-                         "    %%%cc%d = extend_unsigned %%%cr%d : i64\n",
-                         letter, i, letter, i + 1, letter, i, letter, i, letter, i);
+        tk_strbuf_printf(out, "    %%%cl%d = %s %%%clength%d%s : %s\n", name, i, cut, letter, i, by,
+                         type);
+        tk_strbuf_printf(out, "    %%%cq%d = udiv %%%cq%d, %%%cl%d : %s\n", name, i, name, i + 1,
+                         name, i, type);
+        tk_strbuf_printf(out, "    %%%cm%d = mul %%%cq%d, %%%cl%d : %s\n", name, i, name, i, name,
+                         i, type);
+        tk_strbuf_printf(out, "    %%%cr%d = sub %%%cq%d, %%%cm%d : %s\n", name, i, name, i + 1,
+                         name, i, type);
+        tk_strbuf_printf(out, "    %%%cc%d = %s %%%cr%d%s : i64\n", name, i, widen, name, i, by);
     }
-    tk_strbuf_printf(out, "    %%%cc0 = extend_unsigned %%%cq1 : i64\n", letter, letter);
+    tk_strbuf_printf(out, "    %%%cc0 = %s %%%cq1%s : i64\n", name, widen, name, by);
 }
 
-/* %LETTERoV = the offset of view V from the coordinates. */
-static void put_offset(char letter, int view, int rank, tk_strbuf *out) {
+/* %NAMEoV = the offset of view V from the coordinates %NAMEc and the strides %LETTERs. */
+static void put_offset(char name, char letter, int view, int rank, tk_strbuf *out) {
     for (int i = 0; i < rank; i++) {
-        tk_strbuf_printf(out, "    %%%ct%d_%d = mul %%%cc%d, %%%cs%d_%d : i64\n", letter, view, i,
-                         letter, i, letter, view, i);
+        tk_strbuf_printf(out, "    %%%ct%d_%d = mul %%%cc%d, %%%cs%d_%d : i64\n", name, view, i,
+                         name, i, letter, view, i);
         if (i)
-            tk_strbuf_printf(out, "    %%%cu%d_%d = add %%%cu%d_%d, %%%ct%d_%d : i64\n", letter,
-                             view, i, letter, view, i - 1, letter, view, i);
+            tk_strbuf_printf(out, "    %%%cu%d_%d = add %%%cu%d_%d, %%%ct%d_%d : i64\n", name, view,
+                             i, name, view, i - 1, name, view, i);
         else
-            tk_strbuf_printf(out, "    %%%cu%d_0 = or %%%ct%d_0, i64(0) : i64\n", letter, view,
-                             letter, view);
+            tk_strbuf_printf(out, "    %%%cu%d_0 = or %%%ct%d_0, i64(0) : i64\n", name, view, name,
+                             view);
     }
-    tk_strbuf_printf(out, "    %%%co%d = or %%%cu%d_%d, i64(0) : i64\n", letter, view, letter, view,
+    tk_strbuf_printf(out, "    %%%co%d = or %%%cu%d_%d, i64(0) : i64\n", name, view, name, view,
                      rank - 1);
 }
 
@@ -120,41 +118,41 @@ static void put_bound_params(const signature *s, tk_strbuf *out) {
         tk_strbuf_printf(out, ",\n  %%most%d: i64,\n  %%step%d: i64", k, k);
 }
 
-/* %dK = what index K adds to the offset; %okK whether indices 0 to K are in range. `offset` is the
- * index view's, without its number. */
-static void put_index(const signature *s, int k, const char *offset, tk_strbuf *out) {
+/* Of index k, which is number n in the text: %dN = what indices 0 to k add to the offset; %okN
+ * whether they are in range. `offset` is the index view's, without its number. */
+static void put_index(const signature *s, int k, int n, const char *offset, tk_strbuf *out) {
     tk_dtype dtype = s->index[k];
     const char *type = tk_text_memory(dtype);
-    tk_strbuf_printf(out, "    %%px%d = offset %%x%d, %%%s%d : ptr<%s, global>\n", k, k, offset,
+    tk_strbuf_printf(out, "    %%px%d = offset %%x%d, %%%s%d : ptr<%s, global>\n", n, k, offset,
                      k + 1, type);
-    tk_strbuf_printf(out, "    %%lx%d = load %%px%d : %s\n", k, k, type);
+    tk_strbuf_printf(out, "    %%lx%d = load %%px%d : %s\n", n, n, type);
     if (tk_dtype_size(dtype) == 8)
-        tk_strbuf_printf(out, "    %%i%d = or %%lx%d, i64(0) : i64\n", k, k);
+        tk_strbuf_printf(out, "    %%i%d = or %%lx%d, i64(0) : i64\n", n, n);
     else
-        tk_strbuf_printf(out, "    %%i%d = extend_%s %%lx%d : i64\n", k,
-                         tk_dtype_kind(dtype) == TK_KIND_SIGNED ? "signed" : "unsigned", k);
-    tk_strbuf_printf(out, "    %%lo%d = icmp.sge %%i%d, i64(0) : i1\n", k, k);
-    tk_strbuf_printf(out, "    %%hi%d = icmp.sle %%i%d, %%most%d : i1\n", k, k, k);
-    tk_strbuf_printf(out, "    %%in%d = and %%lo%d, %%hi%d : i1\n", k, k, k);
-    tk_strbuf_printf(out, "    %%g%d = mul %%i%d, %%step%d : i64\n", k, k, k);
+        tk_strbuf_printf(out, "    %%i%d = extend_%s %%lx%d : i64\n", n,
+                         tk_dtype_kind(dtype) == TK_KIND_SIGNED ? "signed" : "unsigned", n);
+    tk_strbuf_printf(out, "    %%lo%d = icmp.sge %%i%d, i64(0) : i1\n", n, n);
+    tk_strbuf_printf(out, "    %%hi%d = icmp.sle %%i%d, %%most%d : i1\n", n, n, k);
+    tk_strbuf_printf(out, "    %%in%d = and %%lo%d, %%hi%d : i1\n", n, n, n);
+    tk_strbuf_printf(out, "    %%g%d = mul %%i%d, %%step%d : i64\n", n, n, k);
     if (k) {
-        tk_strbuf_printf(out, "    %%ok%d = and %%ok%d, %%in%d : i1\n", k, k - 1, k);
-        tk_strbuf_printf(out, "    %%d%d = add %%d%d, %%g%d : i64\n", k, k - 1, k);
+        tk_strbuf_printf(out, "    %%ok%d = and %%ok%d, %%in%d : i1\n", n, n - 1, n);
+        tk_strbuf_printf(out, "    %%d%d = add %%d%d, %%g%d : i64\n", n, n - 1, n);
     } else {
-        tk_strbuf_printf(out, "    %%ok0 = or %%in0, %%in0 : i1\n");
-        tk_strbuf_printf(out, "    %%d0 = or %%g0, i64(0) : i64\n");
+        tk_strbuf_printf(out, "    %%ok%d = or %%in%d, %%in%d : i1\n", n, n, n);
+        tk_strbuf_printf(out, "    %%d%d = or %%g%d, i64(0) : i64\n", n, n);
     }
 }
 
 /* The smallest position and index go to the record, behind what is there already: a record that is
  * small enough stays unwritten, however many indices are bad. */
-static void put_bad_index(int k, tk_strbuf *out) {
+static void put_bad_index(int k, int number, tk_strbuf *out) {
     static const char *const halves[] = {"and", "ushr"}, *const by[] = {"i64(4294967295)",
                                                                         "i32(32)"};
-    tk_strbuf_printf(out, "    %%bad%d = not %%in%d : i1\n", k, k);
+    tk_strbuf_printf(out, "    %%bad%d = not %%in%d : i1\n", k, number);
     for (int h = 0; h < 2; h++) {
         int n = 2 * k + h;
-        tk_strbuf_printf(out, "    %%h%d = %s %%i%d, %s : i64\n", n, halves[h], k, by[h]);
+        tk_strbuf_printf(out, "    %%h%d = %s %%i%d, %s : i64\n", n, halves[h], number, by[h]);
         tk_strbuf_printf(out, "    %%w%d = or %%high_position, %%h%d : i64\n", n, n);
         tk_strbuf_printf(out, "    %%f%d = offset %%faults, i64(%d) : ptr<i64, global>\n", n, n);
         tk_strbuf_printf(out, "    %%seen%d = load.relaxed.gpu %%f%d : i64\n", n, n);
@@ -165,20 +163,12 @@ static void put_bad_index(int k, tk_strbuf *out) {
     }
 }
 
-/* Reports the indices where %report holds; the position is worked out there alone. */
-static void put_report(const signature *s, tk_strbuf *out) {
-    int view = s->n_indices + 2;
-    tk_strbuf_printf(out, "    if %%report {\n");
-    put_offset(s->n_loop ? 'u' : 'a', view, s->n_loop ? s->n_loop : s->n_axes, out);
-    if (s->n_loop) put_offset('e', view, s->n_axes, out);
-    if (s->n_loop)
-        tk_strbuf_printf(out, "    %%place = add %%eo%d, %%uo%d : i64\n", view, view);
-    else
-        tk_strbuf_printf(out, "    %%place = or %%ao%d, i64(0) : i64\n", view);
+/* Reports those of the indices, `first` and on in the text, that are out of range; %place is their
+ * position. */
+static void put_report(const signature *s, int first, tk_strbuf *out) {
     tk_strbuf_printf(out, "    %%position = umin %%place, i64(4294967295) : i64\n");
     tk_strbuf_printf(out, "    %%high_position = shl %%position, i32(32) : i64\n");
-    for (int k = 0; k < s->n_indices; k++) put_bad_index(k, out);
-    tk_strbuf_printf(out, "    }\n");
+    for (int k = 0; k < s->n_indices; k++) put_bad_index(k, first + k, out);
 }
 
 static void put_fault_params(tk_strbuf *out) {
@@ -213,15 +203,19 @@ static void put_gather(const void *key, tk_strbuf *out) {
     put_axis_params('a', s->n_axes, n_views, out);
     put_bound_params(s, out);
     put_number(out);
-    put_coordinates(s, 'a', "i", s->n_axes, out);
-    for (int v = 0; v + 1 < n_views; v++) put_offset('a', v, s->n_axes, out);
-    for (int k = 0; k < s->n_indices; k++) put_index(s, k, "ao", out);
+    put_coordinates(s, 'a', 'a', "i", s->n_axes, out);
+    for (int v = 0; v + 1 < n_views; v++) put_offset('a', 'a', v, s->n_axes, out);
+    for (int k = 0; k < s->n_indices; k++) put_index(s, k, k, "ao", out);
     tk_strbuf_printf(out, "    %%from = add %%ao0, %%d%d : i64\n", last);
     tk_strbuf_printf(out, "    %%pa = offset %%a, %%from : ptr<%s, global>\n", memory);
     tk_strbuf_printf(out, "    %%v = load %%pa, if=%%ok%d : %s\n", last, memory);
     tk_strbuf_printf(out, "    %%py = offset %%y, %%ao%d : ptr<%s, global>\n", n_views - 2, memory);
     tk_strbuf_printf(out, "    store %%py, %%v\n    %%report = not %%ok%d : i1\n", last);
-    put_report(s, out);
+    tk_strbuf_printf(out, "    if %%report {\n");
+    put_offset('a', 'a', n_views - 1, s->n_axes, out);
+    tk_strbuf_printf(out, "    %%place = or %%ao%d, i64(0) : i64\n", n_views - 1);
+    put_report(s, 0, out);
+    tk_strbuf_printf(out, "    }\n");
     tk_strbuf_printf(out, "  }\n}\n");
 }
 
@@ -239,6 +233,29 @@ static void put_group(const signature *s, tk_strbuf *out) {
     tk_strbuf_printf(out, "    %%its = and %%high, %%mask : i64\n");
     tk_strbuf_printf(out, "    %%mine = icmp.eq %%its, %%group : i1\n");
     tk_strbuf_printf(out, "    %%take = and %%mine, %%ok%d : i1\n", last);
+}
+
+/* Each index is looked at by one thread before the loop of the updates, in which all threads meet
+ * all of them and a report would cost a fifth of the time. All elements of a slice have the same
+ * indices, those of lines each their own. */
+static void put_checks(const signature *s, tk_strbuf *out) {
+    bool slices = s->op == TK_OP_scatter;
+    int places = s->n_indices + 2, first = MOST_INDICES;
+    tk_strbuf_printf(out, "    for %%k = %%%s to %%updates step %%%s {\n", slices ? "i" : "group",
+                     slices ? "n" : "groups");
+    put_coordinates(s, 'v', 'u', "k", s->n_loop, out);
+    for (int v = 1; v <= s->n_indices; v++) {
+        put_offset('v', 'u', v, s->n_loop, out);
+        tk_strbuf_printf(out, "    %%from%d = add %%eo%d, %%vo%d : i64\n", v, v, v);
+    }
+    for (int k = 0; k < s->n_indices; k++) put_index(s, k, first + k, "from", out);
+    tk_strbuf_printf(out, "    %%report = not %%ok%d : i1\n    if %%report {\n",
+                     first + s->n_indices - 1);
+    put_offset('v', 'u', places, s->n_loop, out);
+    put_offset('e', 'e', places, s->n_axes, out);
+    tk_strbuf_printf(out, "    %%place = add %%eo%d, %%vo%d : i64\n", places, places);
+    put_report(s, first, out);
+    tk_strbuf_printf(out, "    }\n    }\n");
 }
 
 /* Views: the output, the indices, the updates, positions; axes `e` of a thread's element, `u` of
@@ -261,21 +278,16 @@ static void put_scatter(const void *key, tk_strbuf *out) {
     put_number(out);
     tk_strbuf_printf(out, "    %%group = udiv %%i, %%size : i64\n"
                           "    %%e = urem %%i, %%size : i64\n");
-    put_coordinates(s, 'e', "e", s->n_axes, out);
-    for (int v = 0; v + 1 < n_views; v++) put_offset('e', v, s->n_axes, out);
-    /* each element of a slice meets the same indices; of lines each has its own */
-    tk_strbuf_printf(out, "    %%tells = icmp.slt %%i, %s : i1\n",
-                     s->op == TK_OP_scatter ? "i64(1)" : "%size");
+    put_coordinates(s, 'e', 'e', "e", s->n_axes, out);
+    for (int v = 0; v + 1 < n_views; v++) put_offset('e', 'e', v, s->n_axes, out);
+    put_checks(s, out);
     tk_strbuf_printf(out, "    for %%j = i64(0) to %%updates step i64(1) {\n");
-    put_coordinates(s, 'u', "j", s->n_loop, out);
+    put_coordinates(s, 'u', 'u', "j", s->n_loop, out);
     for (int v = 1; v + 1 < n_views; v++) {
-        put_offset('u', v, s->n_loop, out);
+        put_offset('u', 'u', v, s->n_loop, out);
         tk_strbuf_printf(out, "    %%at%d = add %%eo%d, %%uo%d : i64\n", v, v, v);
     }
-    for (int k = 0; k < s->n_indices; k++) put_index(s, k, "at", out);
-    tk_strbuf_printf(out, "    %%not_ok = not %%ok%d : i1\n", last);
-    tk_strbuf_printf(out, "    %%report = and %%not_ok, %%tells : i1\n");
-    put_report(s, out);
+    for (int k = 0; k < s->n_indices; k++) put_index(s, k, k, "at", out);
     put_group(s, out);
     tk_strbuf_printf(out, "    if %%take {\n    %%to = add %%eo0, %%d%d : i64\n", last);
     tk_strbuf_printf(out, "    %%p0 = offset %%y, %%to : ptr<%s, global>\n", memory);
