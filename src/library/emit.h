@@ -127,8 +127,12 @@ static inline tk_val tk_k_load_or(tk_b *b, tk_val pointer, int lanes, tk_val con
 static inline tk_val tk_k_load_if(tk_b *b, tk_val pointer, int lanes, tk_val condition) {
     return tk_k_load_or(b, pointer, lanes, condition, NULL);
 }
+static inline void tk_k_store_if(tk_b *b, tk_val pointer, tk_val value, tk_val condition) {
+    tk_kernel_op(b, TK_KOP_store, 4, (tk_val[]){pointer, value, condition, NULL}, 0, NULL,
+                 tk_no_type());
+}
 static inline void tk_k_store(tk_b *b, tk_val pointer, tk_val value) {
-    tk_kernel_op(b, TK_KOP_store, 4, (tk_val[]){pointer, value, NULL, NULL}, 0, NULL, tk_no_type());
+    tk_k_store_if(b, pointer, value, NULL);
 }
 
 static inline tk_val tk_k_extract(tk_b *b, tk_val vector, int index) {
@@ -216,6 +220,11 @@ static inline void tk_k_grid(tk_b *b, tk_val count, int64_t each) {
         one, one);
 }
 
+/* A parameter is a multiple of a number. */
+static inline void tk_k_require_whole(tk_b *b, tk_val param, int64_t of) {
+    int32_t rest = tk_kexpr_binary(b, TK_KX_MOD, tk_kexpr_param(b, param), tk_kexpr_const(b, of));
+    tk_kernel_require(b, rest, TK_KR_EQ, tk_kexpr_const(b, 0));
+}
 static inline void tk_k_require_from(tk_b *b, tk_val param, int64_t least) {
     tk_kernel_require(b, tk_kexpr_param(b, param), TK_KR_GE, tk_kexpr_const(b, least));
 }

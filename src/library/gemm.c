@@ -64,6 +64,7 @@ typedef struct gemm {
     tk_val sums;
     tk_kscalar element;
     int64_t threads;
+    bool full; /* the matrices are of whole tiles: nothing is conditional or cut */
 } gemm;
 
 static tk_val i32(const gemm *g, int64_t value) { return tk_k_i32(g->b, value); }
@@ -142,11 +143,13 @@ static tk_val clip(const gemm *g, const side *s, tk_val left) {
     return tk_op2(g->b, TK_KOP_smax, most, i32(g, 0));
 }
 
+/* `count` of elements; NULL: all. */
 static void copy_some(const gemm *g, const side *s, tk_val target, tk_val source, tk_val count,
                       tk_val wanted) {
     int64_t bytes = 2 * s->lanes;
     tk_kattr attrs[] = {{.id = TK_KA_bytes, .value = bytes}, {.id = TK_KA_cache, .word = "cg"}};
-    tk_val list[] = {target, source, tk_k_mul(g->b, count, i32(g, 2)), wanted, NULL};
+    tk_val bytes_of = count ? tk_k_mul(g->b, count, i32(g, 2)) : NULL;
+    tk_val list[] = {target, source, bytes_of, wanted, NULL};
     tk_kernel_op(g->b, TK_KOP_cp_async, 5, list, bytes == 16 ? 2 : 1, attrs, tk_no_type());
 }
 
@@ -185,19 +188,26 @@ static void find_first(const gemm *g, side *s) {
     s->source = source_of(g, s, s->line, at);
 }
 
-/* A row of the copies changes little from step to step: a step adds to the source and takes from
- * what is left, or from the lines. */
+/* What is left of a line, at most a vector; `line` counts from the thread's first at the step. */
+static tk_val count_of(const gemm *g, const side *s, int64_t number, tk_val line, tk_val left) {
+    tk_val lines = s->matrix->k_lines ? s->extent : g->depth,
+           end = tk_k_sub(g->b, lines, i32(g, number * s->apart));
+    return tk_k_select(g->b, tk_k_icmp(g->b, "slt", line, end), left, i32(g, 0));
+}
+
+/* A step adds to the source and takes from what is left of a line, or from the lines. */
 static void copy_regular(const gemm *g, const side *s, tk_val k0, tk_val stage) {
     tk_b *b = g->b;
     bool k_lines = s->matrix->k_lines;
     tk_val wide = tk_k_wide(b, k0), away = k_lines ? wide : tk_k_mul(b, wide, s->pitch),
-           next = tk_k_mul(b, s->pitch, tk_k_i64(b, s->apart)),
-           line = k_lines ? s->line : tk_k_add(b, s->line, k0),
-           left = clip(g, s, k_lines ? tk_k_sub(b, s->left, k0) : s->left),
+           next = tk_k_mul(b, s->pitch, tk_k_i64(b, s->apart)), line = s->line, left = s->left,
            source = tk_k_offset(b, s->source, away), target = tk_k_offset(b, stage, s->target);
+    if (!g->full) {
+        if (!k_lines) line = tk_k_add(b, line, k0);
+        left = clip(g, s, k_lines ? tk_k_sub(b, left, k0) : left);
+    }
     for (int64_t n = 0; n < parts(g, s); n++) {
-        tk_val end = tk_k_sub(b, k_lines ? s->extent : g->depth, i32(g, n * s->apart));
-        tk_val count = tk_k_select(b, tk_k_icmp(b, "slt", line, end), left, i32(g, 0));
+        tk_val count = g->full ? NULL : count_of(g, s, n, line, left);
         if (n) source = tk_k_offset(b, source, next);
         copy_some(g, s, tk_k_offset(b, target, i32(g, n * s->apart * s->along)), source, count,
                   NULL);
@@ -356,13 +366,16 @@ static void put_piece(const gemm *g, int64_t i, int64_t j, bool pair) {
            column = tk_k_add(b, g->first_n, tk_k_add(b, g->c.warp_first, i32(g, 8 * j)));
     row = tk_k_add(b, row, tk_k_ushr(b, g->lane, i32(g, 2)));
     column = tk_k_add(b, column, tk_k_mul(b, tk_k_and(b, g->lane, i32(g, 3)), i32(g, 2)));
-    tk_val low = tk_k_icmp(b, "slt", column, g->n),
-           high = tk_k_icmp(b, "slt", tk_k_add(b, column, i32(g, 1)), g->n);
+    tk_val low = g->full ? NULL : tk_k_icmp(b, "slt", column, g->n),
+           high = g->full ? NULL : tk_k_icmp(b, "slt", tk_k_add(b, column, i32(g, 1)), g->n);
     for (int64_t half = 0; half < 2; half++) {
-        tk_val line = tk_k_add(b, row, i32(g, 8 * half)), inside = tk_k_icmp(b, "slt", line, g->m);
+        tk_val line = tk_k_add(b, row, i32(g, 8 * half)), if_high = NULL, if_low = NULL;
+        if (!g->full) {
+            tk_val inside = tk_k_icmp(b, "slt", line, g->m);
+            if_high = tk_k_and(b, inside, high), if_low = tk_k_and(b, inside, low);
+        }
         tk_val place = tk_k_place(b, line, g->d_pitch, column);
         int64_t first = 4 * (j * g->a.pieces + i) + 2 * half;
-        tk_val if_high = tk_k_and(b, inside, high), if_low = tk_k_and(b, inside, low);
         tk_val right = sum_at(g, first + 1), left = sum_at(g, first);
         tk_gemm_store(b, tk_k_offset(b, g->d, place), left, right, pair, if_low, if_high);
     }
@@ -448,7 +461,9 @@ static void locate(gemm *g) {
     tk_val down = tk_library_bind_int(k, "tiles_down", TK_K_I32, high ? high : 1);
     tk_val across = tk_library_bind_int(k, "tiles_across", TK_K_I32, wide ? wide : 1);
     const tk_val counts[] = {g->m, g->n, g->depth};
+    const int64_t whole[] = {g->s->tile_m, g->s->tile_n, g->s->tile_k};
     for (int i = 0; i < 3; i++) tk_k_require_from(b, counts[i], 0);
+    for (int i = 0; i < 3 && g->full; i++) tk_k_require_whole(b, counts[i], whole[i]);
     tk_k_require_from(b, down, 1), tk_k_require_from(b, across, 1);
     tk_k_grid(b, tiles, 1);
     tk_kernel_block(b, g->threads, 1, 1);
@@ -503,6 +518,8 @@ tk_status tk_library_make_gemm(const tk_library_call *call, tk_library_plan *pla
     g.threads = THREADS_OF_WARP * g.s->warps_m * g.s->warps_n;
     set_side(&g, call, 0, true);
     set_side(&g, call, 1, false);
+    g.full = is_regular(&g, &g.a) && is_regular(&g, &g.c) && g.p.m % g.s->tile_m == 0 &&
+             g.p.n % g.s->tile_n == 0 && g.p.k % g.s->tile_k == 0;
     TK_TRY(tk_library_open(plan, call->name, &g.k));
     g.b = g.k.b;
     bind_all(&g, call, pair ? 2 : 1);

@@ -34,7 +34,11 @@ typedef struct turner {
     tk_val first_row, first_column, thread;
     int64_t tile, threads, group;
     int lanes;
+    bool full; /* the matrices are of whole tiles: nothing is conditional */
 } turner;
+
+/* Vectors that a thread brings together: loads under way while none has come. */
+enum { TOGETHER = 4 };
 
 /* Where element (row, column) of the tile lies. */
 static tk_val place(const turner *t, tk_val row, tk_val column) {
@@ -54,7 +58,9 @@ static void vector_of(const turner *t, int64_t number, tk_val *line, tk_val *at)
     *at = tk_k_mul(b, tk_k_and(b, all, tk_k_i32(b, each - 1)), tk_k_i32(b, t->lanes));
 }
 
+/* NULL where all are. */
 static tk_val inside_of(const turner *t, tk_val row, tk_val column) {
+    if (t->full) return NULL;
     tk_val in_line = tk_k_icmp(t->b, "slt", column, t->columns);
     return tk_k_and(t->b, tk_k_icmp(t->b, "slt", row, t->rows), in_line);
 }
@@ -63,16 +69,19 @@ static tk_val global_place(const turner *t, tk_val matrix, tk_val line, tk_val p
     return tk_k_offset(t->b, matrix, tk_k_place(t->b, line, pitch, at));
 }
 
-static void bring(const turner *t, int64_t number) {
+static void bring(const turner *t, int64_t first, int64_t count) {
     tk_b *b = t->b;
-    tk_val row, column;
-    vector_of(t, number, &row, &column);
-    tk_val in_row = tk_k_add(b, t->first_row, row),
-           in_column = tk_k_add(b, t->first_column, column);
-    tk_kernel_if(b, inside_of(t, in_row, in_column));
-    tk_val value = tk_k_load(b, global_place(t, t->x, in_row, t->x_pitch, in_column), t->lanes);
-    tk_k_store(b, place(t, row, column), value);
-    tk_k_end(b);
+    tk_val places[TOGETHER], values[TOGETHER], inside[TOGETHER], row, column;
+    for (int64_t i = 0; i < count; i++) {
+        vector_of(t, first + i, &row, &column);
+        tk_val in_row = tk_k_add(b, t->first_row, row),
+               in_column = tk_k_add(b, t->first_column, column);
+        inside[i] = inside_of(t, in_row, in_column);
+        places[i] = place(t, row, column);
+        values[i] = tk_k_load_if(b, global_place(t, t->x, in_row, t->x_pitch, in_column), t->lanes,
+                                 inside[i]);
+    }
+    for (int64_t i = 0; i < count; i++) tk_k_store_if(b, places[i], values[i], inside[i]);
 }
 
 static void take_out(const turner *t, int64_t number) {
@@ -81,12 +90,13 @@ static void take_out(const turner *t, int64_t number) {
     vector_of(t, number, &column, &row);
     tk_val in_row = tk_k_add(b, t->first_row, row),
            in_column = tk_k_add(b, t->first_column, column);
-    tk_kernel_if(b, inside_of(t, in_row, in_column));
+    tk_val inside = inside_of(t, in_row, in_column);
+    if (inside) tk_kernel_if(b, inside);
     for (int i = 0; i < t->lanes; i++)
         parts[i] = tk_k_load(b, place(t, tk_k_add(b, row, tk_k_i32(b, i)), column), 1);
     tk_val value = tk_k_vector(b, parts, t->lanes);
     tk_k_store(b, global_place(t, t->y, in_column, t->y_pitch, in_row), value);
-    tk_k_end(b);
+    if (inside) tk_k_end(b);
 }
 
 static tk_val log2_of(tk_b *b, int64_t power) {
@@ -117,9 +127,11 @@ static void put_tile(turner *t, tk_kscalar element) {
     int64_t vectors = t->tile * t->tile / t->lanes;
     snprintf(layout, sizeof layout, "(%d,%d):(%d,1)", (int)t->tile, (int)t->tile, (int)t->tile);
     t->words = tk_k_shared(t->b, element, layout);
-    for (int64_t i = 0; i < vectors / t->threads; i++) bring(t, i);
+    int64_t each = vectors / t->threads;
+    for (int64_t i = 0; i < each; i += TOGETHER)
+        bring(t, i, each - i < TOGETHER ? each - i : TOGETHER);
     tk_k_barrier(t->b);
-    for (int64_t i = 0; i < vectors / t->threads; i++) take_out(t, i);
+    for (int64_t i = 0; i < each; i++) take_out(t, i);
 }
 
 /* ---- the call ---- */
@@ -206,6 +218,10 @@ static void bind_all(turner *t, const tk_library_call *call, const shape *s) {
     tk_val down = tk_library_bind_int(&t->k, "groups_down", TK_K_I32, high ? high : 1);
     tk_k_require_from(t->b, t->rows, 0);
     tk_k_require_from(t->b, t->columns, 0);
+    if (t->full) {
+        tk_k_require_whole(t->b, t->rows, lines);
+        tk_k_require_whole(t->b, t->columns, t->tile);
+    }
     tk_k_require_from(t->b, across, 1);
     tk_k_require_from(t->b, down, 1);
     tk_k_grid(t->b, tiles, 1);
@@ -223,6 +239,7 @@ tk_status tk_library_make_transpose(const tk_library_call *call, tk_library_plan
                 .group = call->schedule->group,
                 .lanes = lanes_of(call, &s)};
     TK_TRY(check_tile(call, &t, tk_kscalar_bytes(element)));
+    t.full = s.rows % (t.tile * t.group) == 0 && s.columns % t.tile == 0;
     TK_TRY(tk_library_open(plan, call->name, &t.k));
     t.b = t.k.b;
     bind_all(&t, call, &s);
