@@ -242,8 +242,10 @@ static int by_value(const void *a, const void *b) {
 }
 
 static void report(const bench_case *of, int rounds) {
-    char folder[] = "/tmp/gpu_build_XXXXXX", command[80];
+    const char *base = getenv("TMPDIR");
+    char folder[300], command[320];
     double total[MOST_ROUNDS], driver[MOST_ROUNDS];
+    snprintf(folder, sizeof folder, "%s/gpu_build_XXXXXX", base ? base : "/tmp");
     if (!mkdtemp(folder)) return;
     times cold = in_child(of, folder, true);
     for (int i = 0; i < rounds; i++) {
@@ -264,9 +266,29 @@ static void report(const bench_case *of, int rounds) {
     if (system(command)) printf("%s is left\n", folder);
 }
 
+/* Asked in a child: a driver that was started does not work in children. */
+static bool has_card(void) {
+    int code = 1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        tk_gpu_info info;
+        bool there = tk_gpu_describe(0, &info) == TK_OK;
+        if (there)
+            printf("gpu_build on %s, driver of CUDA %d.%d\n", info.name, info.driver / 1000,
+                   info.driver % 1000 / 10);
+        else
+            printf("gpu_build: skipped, %s\n", tk_error_message());
+        fflush(stdout);
+        _exit(!there);
+    }
+    return waitpid(child, &code, 0) == child && code == 0;
+}
+
 int main(int argc, char **argv) {
     int rounds = argc > 2 ? atoi(argv[2]) : 7;
     if (rounds < 1 || rounds > MOST_ROUNDS) return 2;
+    if (!has_card()) return 77;
     printf(
         "# kernel, dtype, rows x columns | values, KiB of text, of binary | warm: all, fastest | "
         "of it the driver | cold: all; plan, digest, text, assembler\n");

@@ -112,7 +112,7 @@ static void drop_key(call_key *key) {
 /* ---- writing ---- */
 
 static void put_bytes(tk_strbuf *out, const void *from, size_t bytes) {
-    tk_strbuf_put(out, from, bytes);
+    if (bytes) tk_strbuf_put(out, from, bytes);
 }
 
 static void put_count(tk_strbuf *out, size_t count) {

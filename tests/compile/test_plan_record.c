@@ -237,11 +237,11 @@ static int run_call(tk_library_id id) {
     tk_queue *queue;
     tk_plan_key key = key_of(id);
     tk_strided views[TK_PLAN_TENSORS];
+    tk_buffer *buffers[TK_PLAN_TENSORS];
     double number = 0;
     NEED(tk_device_open(&tk_driver_cuda, 0, NULL, &device) == TK_OK);
     NEED(tk_cuda_queue_open(tk_cuda_of(device), &queue) == TK_OK);
     for (size_t i = 0; i < key.n_tensors; i++) {
-        tk_buffer *buffer;
         views[i] = (tk_strided){.rank = key.tensors[i].rank, .size = 1, .dtype = TK_BFLOAT16};
         if (key.tensors[i].element == TK_K_F32) views[i].dtype = TK_FLOAT32;
         for (int axis = views[i].rank - 1; axis >= 0; axis--) {
@@ -249,8 +249,8 @@ static int run_call(tk_library_id id) {
             views[i].strides[axis] = views[i].size;
             views[i].size *= views[i].shape[axis];
         }
-        NEED(tk_buffer_new_on(device, queue, 1 << 20, &buffer) == TK_OK);
-        views[i].data = buffer->data;
+        NEED(tk_buffer_new_on(device, queue, 1 << 20, &buffers[i]) == TK_OK);
+        views[i].data = buffers[i]->data;
     }
     tk_body_call call = {.device = device, .queue = queue};
     tk_library_run run = {.id = id,
@@ -261,6 +261,10 @@ static int run_call(tk_library_id id) {
     NEED(tk_run_library(&call, &run) == TK_OK);
     NEED(tk_cuda_queue_wait(queue, tk_cuda_queue_ticket(queue), NULL) == TK_OK);
     NEED(fake.standin_count("cuLaunchKernelEx") >= 1);
+    for (size_t i = 0; i < key.n_tensors; i++) tk_buffer_release(buffers[i]);
+    tk_cuda_queue_close(queue);
+    tk_device_close(device);
+    NEED(fake.standin_live() == 0);
     return 0;
 }
 
