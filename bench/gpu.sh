@@ -47,7 +47,9 @@ fi
 for program in "$programs"/gpu_*; do
     [ -x "$program" ] && step "$(basename "$program")" 150 "$program"
 done
-if python3 -c 'import torch; torch.zeros(1).cuda()' 2>/dev/null; then
+if ! [ -x "$programs/gpu_kernels" ]; then
+    echo "== gpu_peers: skipped, there are no benches to stand beside"
+elif python3 -c 'import torch; torch.zeros(1).cuda()' 2>/dev/null; then
     step gpu_peers 150 python3 "$(dirname "$0")/gpu_peers.py"
 else
     echo "== gpu_peers: skipped, there is no torch with a card"

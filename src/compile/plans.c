@@ -135,7 +135,8 @@ static void keep(const tk_plan_key *key, uint64_t hash, tk_kept_plan *kept) {
     n_entries++;
 }
 
-/* The schedule, or the default one; where there are no clusters that reads long rows again. */
+/* The schedule, or the default one; where there are no clusters that reads long rows again, and
+ * there are no bulk copies either. */
 static tk_status make_plan(const tk_plan_key *key, tk_library_plan **out) {
     double numbers[TK_PLAN_NUMBERS];
     tk_library_id id = (tk_library_id)key->id;
@@ -143,6 +144,7 @@ static tk_status make_plan(const tk_plan_key *key, tk_library_plan **out) {
     memcpy(numbers, key->numbers, sizeof numbers);
     if (!key->has_schedule) {
         TK_TRY(tk_library_schedule_default(id, key->n_tensors, key->tensors, &schedule));
+        if (key->no_clusters) schedule.prefetch = schedule.late = 0;
         if (key->no_clusters && schedule.cluster > 1) {
             schedule.cluster = 1;
             schedule.held = 0;

@@ -61,6 +61,15 @@ tk_status tk_kcheck_store(const tk_kernel *kernel, const tk_kop *op) {
     return check_order(op, ORDER_ACQUIRE);
 }
 
+tk_status tk_kcheck_store_async(const tk_kernel *kernel, const tk_kop *op) {
+    tk_ktype value = operand(op, 1);
+    int64_t bytes = tk_ktype_bytes(value);
+    TK_TRY(check_element(kernel, op, value));
+    if (value.lanes == 1 && (bytes == 4 || bytes == 8)) return TK_OK;
+    return tk_kcheck_fail(op, TK_DTYPE_ERROR, "%s, expected a number of 4 or 8 bytes",
+                          tk_ktype_words(kernel, value).text);
+}
+
 static bool is_update_of(const char *word, size_t length, tk_ktype type) {
     bool is_float = type.scalar >= TK_K_F16 && type.scalar <= TK_K_F64;
     return tk_kwords_find(is_float ? "add min max exchange"

@@ -107,6 +107,26 @@ static void send_lane(tk_emu_warp *warp, const tk_emu_insn *insn, int lane) {
         deliver(warp, insn, lane, target, near_at(warp, insn, BARRIER, lane), bytes);
 }
 
+/* One number, straight from a register. */
+static void store_async_lane(tk_emu_warp *warp, const tk_emu_insn *insn, int lane) {
+    enum { TARGET, VALUE, BARRIER };
+    uint64_t target = near_at(warp, insn, TARGET, lane),
+             bytes = (uint64_t)tk_ktype_bytes(insn->op->operands[VALUE]->type);
+    const unsigned char *value = tk_emu_from(warp, insn, VALUE);
+    tk_emu_copier of = {.warp = warp, .insn = insn};
+    if (target % bytes) {
+        tk_emu_report(warp, insn, lane, TK_KF_MISALIGNED, "address 0x%llx for %llu bytes",
+                      (unsigned long long)target, (unsigned long long)bytes);
+        return;
+    }
+    if (!tk_emu_shared_check(warp, insn, lane, target, bytes)) return;
+    tk_emu_mbarrier *barrier =
+        tk_emu_mbarrier_issue(warp, insn, lane, near_at(warp, insn, BARRIER, lane), &of.by);
+    if (!barrier) return;
+    tk_emu_span_store_shared(&of, target, bytes, value + (size_t)lane * bytes);
+    tk_emu_mbarrier_complete(warp, insn, lane, barrier, (uint32_t)bytes);
+}
+
 /* ---- to global memory ---- */
 
 static void store_lane(tk_emu_warp *warp, const tk_emu_insn *insn, int lane) {
@@ -155,6 +175,7 @@ static void prefetch_lane(tk_emu_warp *warp, const tk_emu_insn *insn, int lane) 
 EACH_LANE(bulk_load, load_lane)
 EACH_LANE(bulk_store, store_lane)
 EACH_LANE(bulk_send, send_lane)
+EACH_LANE(store_async, store_async_lane)
 EACH_LANE(bulk_reduce, store_lane)
 EACH_LANE(bulk_prefetch, prefetch_lane)
 

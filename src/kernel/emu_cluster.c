@@ -1,6 +1,7 @@
 /* The barrier of a cluster, and addresses in the shared memory of its blocks. */
 #include "base/alloc.h"
 #include "kernel/emu_async.h"
+#include "kernel/emu_mbarrier.h"
 #include "kernel/emu_memory.h"
 
 /* Of the first block of a cluster. Threads that arrive for the next time while others still wait
@@ -9,8 +10,9 @@ struct tk_emu_cluster {
     uint32_t arrived, expected;
     uint32_t phase;
     tk_emu_row *joined, *done[2];
-    uint32_t *turn; /* by thread of the cluster: the phase that it arrived in, plus one; 0: it has
-                       waited */
+    uint32_t *turn;   /* by thread of the cluster: the phase that it arrived in, plus one; 0: it has
+                         waited */
+    uint32_t *passed; /* and the last one that it waited for, plus one */
 };
 
 void tk_emu_cluster_release(struct tk_emu_cluster *cluster) {
@@ -28,19 +30,28 @@ static struct tk_emu_cluster *cluster_of(tk_emu_warp *warp) {
     if (first->cluster) return first->cluster;
     size_t lanes = (size_t)launch->cluster * launch->n_warps * TK_EMU_LANES;
     struct tk_emu_cluster *cluster = tk_calloc(1, sizeof *cluster);
-    if (cluster) cluster->turn = tk_calloc(lanes, sizeof *cluster->turn);
+    if (cluster) cluster->turn = tk_calloc(2 * lanes, sizeof *cluster->turn);
     if (!cluster || !cluster->turn) {
         first->group->status = TK_OUT_OF_MEMORY;
         tk_free(cluster);
         return NULL;
     }
+    cluster->passed = cluster->turn + lanes;
     cluster->expected = launch->cluster * launch->n_threads;
     return first->cluster = cluster;
 }
 
+static size_t number_of(const tk_emu_warp *warp, int lane) {
+    return (warp->block->rank * warp->block->n_warps + warp->number) * TK_EMU_LANES + (size_t)lane;
+}
+
 static uint32_t *turn_of(const struct tk_emu_cluster *cluster, const tk_emu_warp *warp, int lane) {
-    return &cluster->turn[(warp->block->rank * warp->block->n_warps + warp->number) * TK_EMU_LANES +
-                          (uint32_t)lane];
+    return &cluster->turn[number_of(warp, lane)];
+}
+
+uint32_t tk_emu_cluster_passed(const tk_emu_warp *warp, int lane) {
+    const struct tk_emu_cluster *cluster = (warp->block - warp->block->rank)->cluster;
+    return cluster ? cluster->passed[number_of(warp, lane)] : 0;
 }
 
 static void wake(const tk_emu_warp *of) {
@@ -79,6 +90,7 @@ static void arrive(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask) {
         *turn = cluster->phase + 1;
     }
     if (!cluster) return;
+    tk_emu_mbarriers_announce(warp, mask, cluster->phase + 1);
     if (!tk_kop_attr(insn->op, TK_KA_relaxed)) tk_emu_release(warp, mask, &cluster->joined);
     cluster->arrived += (uint32_t)__builtin_popcount(mask);
     if (cluster->arrived >= cluster->expected) open_barrier(warp, cluster);
@@ -97,8 +109,11 @@ static bool wait_cluster(tk_emu_warp *warp, const tk_emu_insn *insn, tk_emu_stra
     strand->again = cluster->phase < turn;
     if (strand->again) return false;
     tk_emu_acquire(warp, strand->mask, cluster->done[(turn - 1) & 1]);
-    for (uint32_t left = strand->mask; left; left &= left - 1)
-        *turn_of(cluster, warp, __builtin_ctz(left)) = 0;
+    for (uint32_t left = strand->mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        cluster->passed[number_of(warp, lane)] = *turn_of(cluster, warp, lane);
+        *turn_of(cluster, warp, lane) = 0;
+    }
     return true;
 }
 

@@ -171,7 +171,7 @@ static uint8_t flops_of(const tk_kop *op) {
     tk_kclass float_class = TK_KC_FLOAT;
     if (op->n_results != 1 || !tk_kclass_has(float_class, op->results[0]->type)) return 0;
     unsigned lanes = op->results[0]->type.lanes;
-    if (op->code == TK_KOP_fma) return (uint8_t)(2 * lanes);
+    if (op->code == TK_KOP_fma || op->code == TK_KOP_fma_unit) return (uint8_t)(2 * lanes);
     bool counted = op->code == TK_KOP_add || op->code == TK_KOP_sub || op->code == TK_KOP_mul ||
                    (op->code >= TK_KOP_div && op->code <= TK_KOP_max_num) ||
                    (op->code >= TK_KOP_exp2_approx && op->code <= TK_KOP_div_approx);
@@ -427,6 +427,7 @@ static void note_needs(tk_emu_program *program, const tk_kop *op) {
         break;
     case TK_KOP_bulk_load:
     case TK_KOP_bulk_send:
+    case TK_KOP_store_async:
     case TK_KOP_tma_load:
         program->proxies = true;
         break;

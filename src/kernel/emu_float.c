@@ -124,6 +124,10 @@ HALF_FMA(bf16, tk_bf16_to_f32, tk_f64_to_bf16)
 #define FMA(widen) BY_TYPE(fma, x)(x, b[l], c[l])
 EMU_WIDE_FLOATS(fma, EMU_THIRD, FMA)
 EMU_PICK(fma, FLOAT_CASES(fma))
+static float to_unit(float x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
+EMU_FLOAT_BODY(fma_unit, f32, float, float, EMU_SAME, (float), EMU_THIRD,
+               to_unit(fmaf(x, b[l], c[l])))
+EMU_PICK(fma_unit, case TK_K_F32 : return (tk_emu_pick){.body = fma_unit_f32};)
 
 /* ---- approximations, correctly rounded (through f64) ---- */
 

@@ -36,6 +36,7 @@ struct tk_emu_mbarrier {
     uint32_t agent;
     uint32_t made_id, made_clock; /* of the initialisation */
     uint32_t fence_clock;         /* of the initialising thread at its mbarrier_fence; 0: none */
+    uint32_t announced;           /* its turn at the cluster's barrier after that; 0: none */
     tk_emu_row *joined;           /* what those who arrived in this phase know */
     tk_emu_row *issued;           /* and those who began what it counts */
     tk_emu_row *done[2];          /* `joined` of the last two phases, by parity */
@@ -86,12 +87,21 @@ static bool check_place(tk_emu_warp *warp, const tk_emu_insn *insn, int lane, ui
 }
 
 /* The mbarrier at an address, whose initialisation comes before; NULL after a finding. */
+static bool is_announced(const tk_emu_warp *warp, int lane, const tk_emu_mbarrier *barrier) {
+    return barrier->announced && barrier->announced <= tk_emu_cluster_passed(warp, lane);
+}
+
+static bool knows_init(const tk_emu_warp *warp, int lane, const tk_emu_mbarrier *barrier) {
+    return tk_emu_knows(warp, lane, barrier->made_id, barrier->made_clock) ||
+           is_announced(warp, lane, barrier);
+}
+
 static tk_emu_mbarrier *use(tk_emu_warp *warp, const tk_emu_insn *insn, int lane,
                             uint64_t address) {
     if (!check_place(warp, insn, lane, address)) return NULL;
     tk_emu_mbarrier *barrier =
         find(tk_emu_shared_block(warp, address), tk_emu_shared_offset(address));
-    if (barrier && tk_emu_knows(warp, lane, barrier->made_id, barrier->made_clock)) return barrier;
+    if (barrier && knows_init(warp, lane, barrier)) return barrier;
     tk_emu_report(warp, insn, lane, TK_KF_MBARRIER_USE,
                   "no initialisation of the mbarrier at address 0x%llx comes before",
                   (unsigned long long)address);
@@ -264,6 +274,16 @@ static void fence_lanes(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mas
     }
 }
 
+void tk_emu_mbarriers_announce(const tk_emu_warp *warp, uint32_t mask, uint32_t turn) {
+    const tk_emu_block *block = warp->block;
+    for (size_t i = 0; block->mbarriers && i < block->mbarriers->items.count; i++) {
+        tk_emu_mbarrier *barrier = block->mbarriers->items.items[i];
+        uint32_t lane = barrier->made_id - warp->first_id;
+        if (lane < TK_EMU_LANES && mask >> lane & 1 && barrier->fence_clock && !barrier->announced)
+            barrier->announced = turn;
+    }
+}
+
 /* ---- arriving ---- */
 
 /* Lanes at the same address as the first. */
@@ -310,7 +330,7 @@ static void arrive_at(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t mask,
         uint32_t together = 0;
         do {
             int lane = __builtin_ctz(mask);
-            if (!tk_emu_knows(warp, lane, barrier->made_id, barrier->made_clock))
+            if (!knows_init(warp, lane, barrier))
                 use(warp, insn, lane, address_of(warp, insn, lane));
             if (expects) barrier->bytes += operand_or(warp, insn, 1, lane, 0);
             arrive(warp, insn, lane, barrier, expects ? 1 : operand_or(warp, insn, 1, lane, 1));
@@ -371,6 +391,7 @@ tk_emu_mbarrier *tk_emu_mbarrier_issue(tk_emu_warp *warp, const tk_emu_insn *ins
     tk_emu_mbarrier *barrier = use(warp, insn, lane, address);
     if (!barrier) return NULL;
     bool fenced =
+        is_announced(warp, lane, barrier) ||
         (barrier->fence_clock && tk_emu_knows(warp, lane, barrier->made_id, barrier->fence_clock) &&
          barrier->made_clock <= barrier->fence_clock) ||
         tk_emu_knows_fenced(warp, lane, barrier->made_id, barrier->made_clock);

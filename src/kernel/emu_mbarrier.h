@@ -14,6 +14,11 @@ bool tk_emu_mbarrier_overlaps(const tk_emu_block *block, uint64_t offset, uint64
 tk_emu_mbarrier *tk_emu_mbarrier_issue(tk_emu_warp *warp, const tk_emu_insn *insn, int lane,
                                        uint64_t address, tk_emu_agent_access *out);
 
+/* Lanes arrive at their cluster's barrier, relaxed or not, so often: who waits for it then comes
+ * after those of their initialisations that an mbarrier_fence follows. */
+void tk_emu_mbarriers_announce(const tk_emu_warp *warp, uint32_t mask, uint32_t turn);
+uint32_t tk_emu_cluster_passed(const tk_emu_warp *warp, int lane); /* the last turn waited for */
+
 /* The operation has moved its bytes. */
 void tk_emu_mbarrier_complete(tk_emu_warp *warp, const tk_emu_insn *insn, int lane,
                               tk_emu_mbarrier *barrier, uint32_t bytes);

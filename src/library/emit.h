@@ -185,6 +185,11 @@ static inline tk_val tk_k_cluster_block(tk_b *b) { return tk_k_axis(b, TK_KOP_cl
 static inline void tk_k_cluster_arrive(tk_b *b) {
     tk_kernel_op(b, TK_KOP_cluster_arrive, 0, NULL, 0, NULL, tk_no_type());
 }
+/* Execution alone: what was stored before is not seen behind the wait, and nobody waits for it. */
+static inline void tk_k_cluster_arrive_relaxed(tk_b *b) {
+    tk_kattr attr = {.id = TK_KA_relaxed, .value = 1};
+    tk_kernel_op(b, TK_KOP_cluster_arrive, 0, NULL, 1, &attr, tk_no_type());
+}
 static inline void tk_k_cluster_wait(tk_b *b) {
     tk_kernel_op(b, TK_KOP_cluster_wait, 0, NULL, 0, NULL, tk_no_type());
 }

@@ -121,17 +121,20 @@ tk_status tk_library_make_rms_norm(const tk_library_call *call, tk_library_plan 
     tk_val eps = tk_library_bind_f32(&k, "eps", call->numbers[0]);
     tk_val x_pitch = tk_library_bind_int(&k, "x_pitch", TK_K_I64, x.pitch);
     tk_val y_pitch = tk_library_bind_int(&k, "y_pitch", TK_K_I64, y.pitch);
+    tk_rows_stream rows_of_x = {of_x, x_pitch};
     tk_rows_start(&n.r, &k, call, x.rows, x.columns, lanes);
     n.x = tk_rows_pointer(&n.r, of_x, x_pitch);
+    tk_rows_wait(&n.r, 1, &rows_of_x);
     n.y = tk_rows_pointer(&n.r, of_y, y_pitch);
-    tk_rows_wait(&n.r, 1, &n.x);
     put_body(&n, eps, rstd);
     return tk_library_close(&k);
 }
 
 void tk_library_choose_rms_norm(const tk_library_tensor *tensors, tk_library_schedule *out) {
     tk_rows_choose(tensors, 3, 1, out);
-    if (out->cluster != 4 || out->held > 4) return;
-    out->threads_per_row *= 4; /* one reading: a block that waits for no other is faster */
-    out->cluster = 1;
+    if (out->cluster == 4 && out->held <= 4) {
+        out->threads_per_row *= 4; /* one reading: a block that waits for no other is faster */
+        out->cluster = 1;
+    }
+    if (out->cluster == 1) tk_rows_choose_prefetch(tensors, 3, out);
 }

@@ -138,7 +138,7 @@ static tk_status add_rows(const tk_library_call *call, tk_library_plan *plan, co
     n.x = rows_of(&n, x, x_pitch);
     n.dy = rows_of(&n, dy, dy_pitch);
     n.dx = rows_of(&n, dx, dx_pitch);
-    tk_rows_wait(&n.r, 2, (tk_val[]){n.x, n.dy});
+    tk_rows_wait(&n.r, 2, (tk_rows_stream[]){{x, x_pitch}, {dy, dy_pitch}});
     put_body(&n, eps, rstd);
     return tk_library_close(&k);
 }
@@ -366,18 +366,22 @@ tk_status tk_library_make_rms_norm_backward(const tk_library_call *call, tk_libr
     return s.has_dweight ? add_dweight(call, plan, &s) : TK_OK;
 }
 
-/* With dweight, sums stay in registers beside the vectors: blocks of all registers, and not of a
- * cluster. */
+/* Rows that blocks would share are read twice. With dweight, sums stay in registers beside the
+ * vectors: blocks of all registers. */
 void tk_library_choose_rms_norm_backward(const tk_library_tensor *tensors,
                                          tk_library_schedule *out) {
     int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1;
     tk_sums_choose(columns ? tk_library_size(tensors) / columns : 0, columns,
                    tk_kscalar_bytes(tensors->element), out);
     tk_rows_choose(tensors, 4, 1, out);
+    if (out->cluster > 1) {
+        out->threads_per_row = 1024;
+        out->held = 0;
+        out->cluster = 1;
+    }
     if (tk_library_is_missing(&tensors[DWEIGHT])) return;
     int64_t threads = out->threads_per_row * out->rows_per_block, blocks = 132;
     if (out->held > 4 || threads > 512) out->held = 0;
-    out->cluster = 1;
     while (threads < 512) threads *= 2, blocks *= 2;
     if (out->held) out->chunks = blocks;
 }

@@ -30,18 +30,29 @@ typedef struct tk_row_operand {
 int tk_rows_lanes(const tk_library_call *call, int64_t columns, size_t count,
                   const tk_row_operand *operands);
 
+/* Tensors that a kernel reads by rows: the pointer, and elements from row to row (i64). */
+typedef struct tk_rows_stream {
+    tk_val tensor, pitch;
+} tk_rows_stream;
+
 typedef struct tk_rows {
     tk_library_kernel *k;
     tk_b *b;
     int64_t threads, of_block, held; /* threads of a row in a block, rows of a block */
     int64_t cluster, all_threads;    /* blocks and threads of a row */
-    int64_t overlap;
+    int64_t overlap, prefetch;
+    tk_rows_stream streams[2]; /* whose later rows are called for when warps meet */
+    size_t n_streams;
     int lanes;           /* elements of a vector */
     int64_t most_blocks; /* of the grid; 0: as many as there are rows for */
     bool in_loop, met;   /* met: all blocks of the cluster are known to run */
+    bool late;           /* rows of later blocks are called for when sums meet */
+    bool full;           /* every thread has `held` vectors of a row, in every row of the block */
     tk_val thread, lane, row, active, vectors, columns; /* lane: the thread's number in its row */
     tk_val rows, group, all_vectors;                    /* group: the thread's row in the block */
     tk_val words[4];                                    /* of reductions */
+    tk_val gates; /* mbarriers that count the words of a meeting of a cluster's blocks */
+    int meets;    /* so far */
 } tk_rows;
 
 /* Checks the schedule against the shape, opens the kernel, binds `rows` and `columns`, sets grid
@@ -58,21 +69,26 @@ void tk_rows_start_loop(tk_rows *r, tk_library_kernel *k, const tk_library_call 
                         int64_t columns, int lanes, int64_t most_blocks, size_t n_sums);
 tk_val tk_rows_loop(tk_rows *r, size_t n_carried, tk_val *carried);
 
+tk_val tk_rows_first(const tk_rows *r); /* the first row of the block */
+tk_val tk_rows_log2(const tk_rows *r, int64_t power);
+
 /* The thread's row is that of its group behind this one. */
 void tk_rows_go_to(tk_rows *r, tk_val first);
 
-/* Begins while the launch before it ends, and waits for that end before memory is touched; with
- * overlap = 2 the held vectors of these rows are on their way to the L2 meanwhile, whose lines are
- * right whenever they came. Kernels call it when they know their rows. */
-void tk_rows_wait(tk_rows *r, size_t count, const tk_val *rows);
+/* Begins while the launch before it ends, and waits for that end before memory is touched. With
+ * overlap = 2 the held vectors of the rows are on their way to the L2 meanwhile, whose lines are
+ * right whenever they came. With prefetch > 0 the rows of the block so many behind this one (of the
+ * cluster) are called into the L2 too: when that block begins, its rows wait there. */
+void tk_rows_wait(tk_rows *r, size_t count, const tk_rows_stream *streams);
+void tk_rows_call_when_met(tk_rows *r); /* of reductions: the first one calls, if it is late */
 void tk_rows_overlap(tk_b *b, const tk_library_schedule *schedule);
 
 /* The thread's row of a tensor with a pitch (a parameter, i64). */
 tk_val tk_rows_pointer(const tk_rows *r, tk_val tensor, tk_val pitch);
 
-/* Calls `body` for each vector of the thread, in held form with its number and a condition, else
- * in a loop with number -1 and condition NULL. `carried` goes from one call to the next. `at` is
- * the vector's first column. */
+/* Calls `body` for each vector of the thread, in held form with its number and a condition (NULL
+ * when all rows are full), else in a loop with number -1 and condition NULL. `carried` goes from
+ * one call to the next. `at` is the vector's first column. */
 typedef void (*tk_rows_body)(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
                              tk_val *carried);
 void tk_rows_each(const tk_rows *r, size_t n_carried, tk_val *carried, tk_rows_body body,
@@ -112,5 +128,9 @@ tk_val tk_rows_leads(const tk_rows *r);
  * of which `kept` values of f32 are kept for each element that is held. */
 void tk_rows_choose(const tk_library_tensor *tensors, size_t count, int kept,
                     tk_library_schedule *out);
+
+/* Default of prefetch and late for what reads the first tensor by rows; the others are chosen. */
+void tk_rows_choose_prefetch(const tk_library_tensor *tensors, size_t count,
+                             tk_library_schedule *out);
 
 #endif

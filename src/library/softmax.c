@@ -8,23 +8,28 @@
  * infinity counts as 0, so that a thread that has seen nothing else yet does not make a NaN; a row
  * of nothing else ends as 0 / 0, which is NaN, as it should be.
  *
- * Shared memory: two floats for each warp of the row; the barrier (of the cluster) orders them.
- * Bytes: x and y once (x twice when not held). FLOPs: about 12 an element, of exp. Roofline:
- * bandwidth. Shares of the copy (H200, bf16, 2^27 elements), forward and backward: rows of 256 1.00
- * and 1.03, 1024 0.98 and 1.03, 4096 0.97 and 1.03, 32768 0.90 and 1.00, 131072 0.83 and 0.96.
+ * Shared memory: two floats for each warp of the row; the barrier (of a cluster: the gate that
+ * counts them) orders them. Bytes: x and y once (x twice when not held). FLOPs: about 11 an
+ * element, of exp. Roofline: bandwidth. Shares of the copy (H200, bf16, 2^27 elements), forward and
+ * backward: rows of 256 to 32768 1.00 and 1.03, 131072 0.96 and 1.03.
  *
  * Rejected, measured on long rows: exponentials computed twice from the packed vectors, for more
- * blocks at once (0.88 and 0.79: instructions count); blocks that stay and read the next row ahead
- * (0.89 and 0.69). */
+ * blocks at once (0.88 and 0.79: instructions count). */
 #include "library/rows.h"
 
 typedef struct soft {
     tk_rows r;
     tk_val x, y; /* rows */
     tk_val base, scale;
-    int brief; /* degree of brief exponentials, for x and y that are halves; else 0 */
+    tk_val slope, shift; /* of the warp's brief exponentials that are held */
+    int brief;           /* degree of brief exponentials, for x and y that are halves; else 0 */
     tk_val raw[TK_ROWS_MOST_HELD], held[TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
 } soft;
+
+/* Brief exponentials are 2^t for t from -LOWEST on, with t + LOWEST in units of RANGE. */
+#define LOWEST 127.0
+#define RANGE 256.0
+#define LOG2E 0x1.715476p0
 
 static tk_val minus_infinity(tk_b *b) { return tk_k_f32(b, -__builtin_inf()); }
 
@@ -52,22 +57,27 @@ static tk_val full_exp(tk_b *b, tk_val x, tk_val base) {
     return tk_k_select(b, tiny, tk_k_f32(b, 0), tk_k_mul(b, sum, power));
 }
 
-/* The same to 3e-6, or to 1e-4 where eight bits count, in ten operations or nine: 2^n times a
- * polynomial that is 1 at 0, joined as bits. What is below 2^-127 is 60 2^-149, which is 0 as a
- * half. NaN is lost: see sum_of. */
-static tk_val brief_exp(const soft *s, tk_val x, tk_val base) {
+/* 2^(256 u - 127) for u of 0 to 1, 0 at 0: to 4e-6, or to 1e-4 where eight bits count, in seven
+ * operations or eight. 2^n times a polynomial that is 1 at 0, joined as bits. */
+static tk_val power_of(const soft *s, tk_val u) {
     static const double four[] = {1, 0x1.62e12cp-1, 0x1.ec0378p-3, 0x1.c9fc46p-5, 0x1.3a02ccp-7},
                         three[] = {1, 0x1.62f5fap-1, 0x1.f00c4ep-3, 0x1.c2a216p-5};
     tk_b *b = s->r.b;
     const double *q = s->brief == 3 ? three : four;
-    tk_val rounder = tk_k_f32(b, 0x1.8p23), log2e = tk_k_f32(b, 0x1.715476p0);
-    tk_val d = tk_k_max(b, tk_k_sub(b, x, base), tk_k_f32(b, -0x1.601e66p6));
-    tk_val shifted = tk_k_fma(b, d, log2e, rounder);
+    tk_val rounder = tk_k_f32(b, 0x1.8p23 - LOWEST), range = tk_k_f32(b, RANGE);
+    tk_val shifted = tk_k_fma(b, u, range, rounder);
     tk_val minus_n = tk_k_sub(b, rounder, shifted);
-    tk_val f = tk_k_fma(b, d, log2e, minus_n), sum = tk_k_f32(b, q[s->brief]);
+    tk_val f = tk_k_fma(b, u, range, minus_n), sum = tk_k_f32(b, q[s->brief]);
     for (int i = s->brief - 1; i >= 0; i--) sum = tk_k_fma(b, sum, f, tk_k_f32(b, q[i]));
     tk_val power = tk_k_shl(b, tk_k_as(b, shifted, TK_K_I32), tk_k_i32(b, 23));
     return tk_k_as(b, tk_k_add(b, power, tk_k_as(b, sum, TK_K_I32)), TK_K_F32);
+}
+
+/* e^(x - base), at most 1, below 2^-127 it is 0. NaN is lost: see sum_of. */
+static tk_val brief_exp(const soft *s, tk_val x, tk_val base) {
+    tk_b *b = s->r.b;
+    tk_val d = tk_k_sub(b, x, base), slope = tk_k_f32(b, LOG2E / RANGE);
+    return power_of(s, tk_op3(b, TK_KOP_fma_unit, d, slope, tk_k_f32(b, LOWEST / RANGE)));
 }
 
 static tk_val exp_of(const soft *s, tk_val x, tk_val base) {
@@ -80,6 +90,26 @@ static tk_val sum_of(const soft *s, tk_val sum, tk_val most) {
 }
 
 /* ---- held ---- */
+
+/* Brief exponentials of many x with one base are those of x slope + shift: an operation less. The
+ * shift is rounded, so they have a common factor, 1 but for 2^-8 at most: that of x = base tells.
+ * With a base from 2^16 on, every other x of eight bits is so far below that its exponential is 0;
+ * the slope is less there, or the shift would lose its part that counts. */
+static void put_line(soft *s) {
+    tk_b *b = s->r.b;
+    tk_val size = tk_op1(b, TK_KOP_abs, s->base), bits = tk_k_as(b, size, TK_K_I32);
+    tk_val large = tk_k_fcmp(b, "ge", size, tk_k_f32(b, 0x1p16));
+    tk_val exponent = tk_k_and(b, bits, tk_k_i32(b, 0x7f800000));
+    tk_val less = tk_k_sub(b, tk_k_i32(b, (int32_t)0x83800000), exponent);
+    s->slope = tk_k_select(b, large, tk_k_as(b, less, TK_K_F32), tk_k_f32(b, LOG2E / RANGE));
+    tk_val down = tk_op1(b, TK_KOP_neg, s->base);
+    s->shift = tk_k_fma(b, down, s->slope, tk_k_f32(b, LOWEST / RANGE));
+}
+
+static tk_val exp_on_line(const soft *s, tk_val x) {
+    if (!s->brief) return full_exp(s->r.b, x, s->base);
+    return power_of(s, tk_op3(s->r.b, TK_KOP_fma_unit, x, s->slope, s->shift));
+}
 
 static tk_val load_or_least(const soft *s, tk_val at, tk_val condition) {
     tk_b *b = s->r.b;
@@ -109,8 +139,8 @@ static void exp_held(soft *s, tk_val *sum) {
     tk_b *b = s->r.b;
     for (int64_t k = 0; k < s->r.held; k++) {
         tk_val *x = s->held[k];
-        tk_rows_widen(&s->r, s->raw[k], x);
-        for (int i = 0; i < s->r.lanes; i++) x[i] = exp_of(s, x[i], s->base);
+        tk_rows_widen_again(&s->r, s->raw[k], x);
+        for (int i = 0; i < s->r.lanes; i++) x[i] = exp_on_line(s, x[i]);
         *sum = tk_k_add(b, *sum, tk_rows_tree(&s->r, x));
     }
 }
@@ -119,14 +149,20 @@ static void exp_held(soft *s, tk_val *sum) {
  * scaled by. */
 static tk_val join_warps(soft *s, tk_val *most, tk_val *sum) {
     tk_b *b = s->r.b;
-    tk_val both[] = {*most, *sum}, words[2][TK_ROWS_MOST_PARTS], own = *most;
+    tk_val words[2][TK_ROWS_MOST_PARTS], own = *most, factor = NULL;
+    if (s->brief) {
+        factor = tk_k_sub(b, tk_k_f32(b, 2), exp_on_line(s, s->base));
+        *sum = tk_k_mul(b, *sum, factor);
+    }
+    tk_val both[] = {*most, *sum};
     int parts = tk_rows_meet(&s->r, 2, both, words);
     *most = tk_rows_join(&s->r, TK_KOP_max, parts, words[0]);
     s->base = base_of(b, *most);
     for (int i = 0; i < parts; i++)
         words[1][i] = tk_k_mul(b, words[1][i], exp_of(s, words[0][i], s->base));
     *sum = tk_rows_join(&s->r, TK_KOP_add, parts, words[1]);
-    return exp_of(s, own, s->base);
+    own = exp_of(s, own, s->base);
+    return factor ? tk_k_mul(b, own, factor) : own;
 }
 
 /* Each warp takes its own maximum first, so that warps and blocks meet once. Gives the scale of the
@@ -136,6 +172,7 @@ static tk_val reduce_held(soft *s, tk_val *most, tk_val *sum) {
     tk_rows_each(&s->r, 1, &vector, load_held, s);
     *most = tk_rows_warp(&s->r, TK_KOP_max, largest_of(s, vector));
     s->base = base_of(s->r.b, *most);
+    if (s->brief) put_line(s);
     exp_held(s, sum);
     *sum = tk_rows_warp(&s->r, TK_KOP_add, *sum);
     return tk_rows_are_warps(&s->r) ? NULL : join_warps(s, most, sum);
@@ -217,22 +254,27 @@ tk_status tk_library_make_softmax(const tk_library_call *call, tk_library_plan *
     tk_val of_y = tk_library_bind_rows(&k, "y", 1, call->tensors, TK_KACCESS_WRITE, lanes);
     tk_val x_pitch = tk_library_bind_int(&k, "x_pitch", TK_K_I64, x.pitch);
     tk_val y_pitch = tk_library_bind_int(&k, "y_pitch", TK_K_I64, y.pitch);
+    tk_rows_stream rows_of_x = {of_x, x_pitch};
     s.brief = degree_of(call->tensors[0].element, call->tensors[1].element);
     tk_rows_start(&s.r, &k, call, x.rows, x.columns, lanes);
     s.x = tk_rows_pointer(&s.r, of_x, x_pitch);
+    tk_rows_wait(&s.r, 1, &rows_of_x);
     s.y = tk_rows_pointer(&s.r, of_y, y_pitch);
-    tk_rows_wait(&s.r, 1, &s.x);
     put_scale(&s);
     tk_rows_each(&s.r, 0, NULL, write, &s);
     return tk_library_close(&k);
 }
 
-/* Rows of two to four thousand vectors: two blocks with more of a row each are faster than four. */
+/* Rows of two to four thousand vectors: two blocks with more of a row each are faster than four.
+ * Three blocks have a multiprocessor's registers, which the assembler does not see by itself. */
 void tk_library_choose_softmax(const tk_library_tensor *tensors, tk_library_schedule *out) {
     tk_rows_choose(tensors, 2, 1, out);
-    if (out->cluster != 4 || out->held > 4 || out->held == 0) return;
-    out->cluster = 2;
-    out->held *= 2;
+    if (out->cluster == 4 && out->held <= 4 && out->held > 0) {
+        out->cluster = 2;
+        out->held *= 2;
+    }
+    tk_rows_choose_prefetch(tensors, 2, out);
+    if (out->late && tk_kscalar_bytes(tensors->element) == 2) out->blocks_per_sm = 3;
 }
 
 /* ---- backward ---- */
@@ -297,11 +339,12 @@ tk_status tk_library_make_softmax_backward(const tk_library_call *call, tk_libra
         tensor[i] = tk_library_bind_rows(&k, roles[i], i, call->tensors, access, lanes);
         pitch[i] = tk_library_bind_int(&k, pitches[i], TK_K_I64, shape[i].pitch);
     }
+    tk_rows_stream streams[] = {{tensor[0], pitch[0]}, {tensor[1], pitch[1]}};
     tk_rows_start(&s.r, &k, call, shape->rows, shape->columns, lanes);
     s.y = tk_rows_pointer(&s.r, tensor[0], pitch[0]);
     s.dy = tk_rows_pointer(&s.r, tensor[1], pitch[1]);
     s.dx = tk_rows_pointer(&s.r, tensor[2], pitch[2]);
-    tk_rows_wait(&s.r, 2, (tk_val[]){s.y, s.dy});
+    tk_rows_wait(&s.r, 2, streams);
     s.dot = tk_k_f32(k.b, 0);
     tk_rows_each(&s.r, 1, &s.dot, add_products, &s);
     tk_rows_reduce(&s.r, TK_KOP_add, 1, &s.dot);
@@ -309,7 +352,14 @@ tk_status tk_library_make_softmax_backward(const tk_library_call *call, tk_libra
     return tk_library_close(&k);
 }
 
+/* Two vectors of each operand more than four would leave registers for half as many blocks. */
 void tk_library_choose_softmax_backward(const tk_library_tensor *tensors,
                                         tk_library_schedule *out) {
     tk_rows_choose(tensors, 3, 1, out);
+    if (out->cluster < 4 || out->held <= 4) return;
+    if (out->cluster == 8)
+        out->threads_per_row *= 2;
+    else
+        out->cluster *= 2;
+    out->held = (out->held + 1) / 2;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compile/library_node.h"
 #include "support/kernel_files.h"
 #include "support/small_mlp.h"
 #include "tiki/gpu.h"
@@ -198,6 +199,41 @@ static tk_array turn_so(tk_array a) {
     tk_library_schedule schedule = scheduled(TK_LIBRARY_TRANSPOSE, a);
     return tk_kernel_transpose(a, &schedule);
 }
+static tk_array sums_so(tk_array a) {
+    tk_library_schedule schedule = scheduled(TK_LIBRARY_COLUMN_SUM, a);
+    return tk_kernel_column_sum(a, &schedule);
+}
+
+/* The gradient kernels have no op that takes a schedule: the node of the library does. */
+static tk_array backward_so(tk_library_spec *spec) {
+    tk_arrays results = {0};
+    tk_library_schedule schedule;
+    tk_library_tensor tensors[TK_LIBRARY_SLOTS];
+    size_t count = tk_library_tensors(spec->id);
+    for (size_t i = 0; i < count; i++) tk_slot_describe(&spec->slots[i], &tensors[i]);
+    assert_ok(tk_library_schedule_default(spec->id, count, tensors, &schedule));
+    assert_ok(tk_library_schedule_read(spec->id, words, &schedule));
+    spec->schedule = &schedule;
+    assert_ok(tk_library_node(ctx, spec, &results));
+    tk_array last = results.items[results.count - 1];
+    last = tk_reshape(last, tk_array_shape(last));
+    tk_arrays_clear(&results);
+    return last;
+}
+static tk_array soft_back_so(tk_array y, tk_array dy) {
+    tk_library_spec spec = {.id = TK_LIBRARY_SOFTMAX_BACKWARD,
+                            .slots = {tk_slot_in(y), tk_slot_in(dy),
+                                      tk_slot_out(tk_array_dtype(y), tk_array_shape(y))}};
+    return backward_so(&spec);
+}
+static tk_array norm_back_so(tk_array x, tk_array dy) {
+    tk_slot dx = tk_slot_out(tk_array_dtype(x), tk_array_shape(x)),
+            dw = tk_slot_out(tk_array_dtype(x), TK_SHAPE(tk_array_dim(x, 1)));
+    tk_library_spec spec = {.id = TK_LIBRARY_RMS_NORM_BACKWARD,
+                            .slots = {tk_slot_in(x), tk_slot_none(), tk_slot_in(dy), dx, dw},
+                            .number = 1e-5};
+    return backward_so(&spec);
+}
 
 static void test_schedules(void **state) {
     (void)state;
@@ -205,18 +241,44 @@ static void test_schedules(void **state) {
     static const char *const rows[] = {
         "threads_per_row = 64, rows_per_block = 1, held = 2, cluster = 2, overlap = 1",
         "threads_per_row = 32, rows_per_block = 2, held = 2, cluster = 4, overlap = 0",
-        "threads_per_row = 128, rows_per_block = 1, held = 1, cluster = 8, overlap = 1",
-        "threads_per_row = 32, rows_per_block = 1, held = 0, cluster = 4, overlap = 1"};
+        "threads_per_row = 128, rows_per_block = 1, held = 1, cluster = 8, overlap = 2",
+        "threads_per_row = 32, rows_per_block = 1, held = 0, cluster = 4, overlap = 1",
+        "threads_per_row = 64, rows_per_block = 2, held = 4, overlap = 2, blocks_per_sm = 4",
+        "threads_per_row = 64, rows_per_block = 1, held = 2, cluster = 2, prefetch = 3, late = 1",
+        "threads_per_row = 128, rows_per_block = 2, held = 1, overlap = 2, prefetch = 1"};
     for (int d = 0; d < 3; d++)
-        for (int i = 0; i < 4; i++) {
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             tk_array x = normal(TK_SHAPE(9, 1000 / (d ? 1 : 2)), dtypes[d]);
             tk_array w = normal(TK_SHAPE(1000 / (d ? 1 : 2)), dtypes[d]);
             words = rows[i];
             same_one("softmax with a schedule", soft_so, x);
             same_two("rms_norm with a schedule", norm_so, x, w);
+            same_two("softmax_backward with a schedule", soft_back_so, x, x);
         }
     words = "tile = 32, threads = 64, group = 4, overlap = 1";
     same_one("transpose with a schedule", turn_so, normal(TK_SHAPE(65, 200), TK_FLOAT32));
+}
+
+/* Sums over rows that go through one, two and three launches; gradients that read ahead. */
+static void test_schedules_of_sums(void **state) {
+    (void)state;
+    static const char *const sums[] = {
+        "threads = 32, rows_per_block = 1, per_thread = 4, chunks = 1, overlap = 0",
+        "threads = 32, rows_per_block = 4, per_thread = 2, chunks = 7, overlap = 1",
+        "threads = 64, rows_per_block = 2, per_thread = 1, chunks = 1500, overlap = 1"};
+    static const char *const back[] = {
+        "threads_per_row = 32, rows_per_block = 2, held = 2, ahead = 1, chunks = 3, overlap = 1",
+        "threads_per_row = 64, rows_per_block = 1, held = 2, ahead = 0, chunks = 4, overlap = 0",
+        "threads_per_row = 32, rows_per_block = 1, held = 0, ahead = 0, chunks = 5, overlap = 1"};
+    tk_array tall = normal(TK_SHAPE(1500, 24), TK_FLOAT32),
+             wide = normal(TK_SHAPE(17, 200), TK_FLOAT32);
+    for (int i = 0; i < 3; i++) {
+        words = sums[i];
+        same_one("column_sum with a schedule", sums_so, tall);
+        same_one("column_sum of halves", sums_so, tk_astype(tall, TK_BFLOAT16));
+        words = back[i];
+        same_two("rms_norm_backward with a schedule", norm_back_so, wide, wide);
+    }
 }
 
 static void test_products(void **state) {
@@ -263,6 +325,10 @@ static void test_gradients(void **state) {
         same_gradients("gradients of rms_norm", of_norm, args, 2);
         same_gradients("gradients of softmax", of_softmax, args, 1);
     }
+    tk_array x = normal(TK_SHAPE(2, 17000), TK_BFLOAT16);
+    tk_array args[] = {x, normal(TK_SHAPE(17000), TK_BFLOAT16)};
+    same_gradients("gradients of rms_norm of long rows", of_norm, args, 2);
+    same_gradients("gradients of softmax of long rows", of_softmax, args, 1);
 }
 
 /* ---- whole programs ---- */
@@ -361,6 +427,7 @@ int main(void) {
         TEST(test_device_ops),
         TEST(test_rows),
         TEST(test_schedules),
+        TEST(test_schedules_of_sums),
         TEST(test_products),
         TEST(test_gradients),
         TEST(test_training),
@@ -373,6 +440,7 @@ int main(void) {
         TEST(test_device_ops),
         TEST(test_rows),
         TEST(test_schedules),
+        TEST(test_schedules_of_sums),
         TEST(test_products),
         TEST(test_gradients),
     };

@@ -50,6 +50,31 @@ static void test_row_sum(void **state) {
     tk_kernel_release(kernel);
 }
 
+static const char unit_text[] =
+    "tiki kernel 1\nkernel unit(%x: ptr<f32, global> read align 4 size 32, %y: ptr<f32, global> "
+    "write align 4 size 32)\nform thread grid (1, 1, 1) block (32, 1, 1)\n{\n"
+    "%t = thread_index.x : i32\n%p = offset %x, %t : ptr<f32, global>\n"
+    "%q = offset %y, %t : ptr<f32, global>\n%a = load %p : f32\n"
+    "%c = fma_unit %a, f32(0.25), f32(0.5) : f32\nstore %q, %c\n}\n";
+
+static void test_fma_unit(void **state) {
+    (void)state;
+    static float x[32] = {0,      1,        2,         3,          -1,  -2,       -2.5f,    1e30f,
+                          -1e30f, 0x1p-24f, -0x1p-23f, 1.9999998f, NAN, INFINITY, -INFINITY},
+                 y[32];
+    tk_kernel *kernel = parse_text(unit_text);
+    run r = {0};
+    bind(&r, x, sizeof x), bind(&r, y, sizeof y);
+    tk_emulation *emulation = emulate(kernel, &r, 1);
+    assert_clean(emulation);
+    for (int i = 0; i < 32; i++) {
+        float sum = fmaf(x[i], 0.25f, 0.5f), expected = sum > 0 ? fminf(sum, 1) : 0;
+        assert_true(y[i] == expected && !signbit(y[i]));
+    }
+    tk_emulation_release(emulation);
+    tk_kernel_release(kernel);
+}
+
 /* All interleavings give the same values. */
 static void test_all_operations(void **state) {
     (void)state;
@@ -236,11 +261,11 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vector_add),     cmocka_unit_test(test_row_sum),
-        cmocka_unit_test(test_all_operations), cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_correct_twins),  cmocka_unit_test(test_same_verdict),
-        cmocka_unit_test(test_counts),         cmocka_unit_test(test_endless),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_vector_add),   cmocka_unit_test(test_row_sum),
+        cmocka_unit_test(test_fma_unit),     cmocka_unit_test(test_all_operations),
+        cmocka_unit_test(test_faults),       cmocka_unit_test(test_correct_twins),
+        cmocka_unit_test(test_same_verdict), cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_endless),      cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

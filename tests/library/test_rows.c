@@ -29,7 +29,8 @@ typedef struct drawn {
     int rank;
     int64_t shape[3], pad, skip;
     tk_kscalar in, out;
-    char schedule[128], shared[200]; /* shared: with blocks that share rows, too */
+    char schedule[128], shared[240]; /* shared: with blocks that share rows, too */
+    bool only_shared;
 } drawn;
 
 /* Threads, rows and, sometimes, what fits in registers; blocks of a cluster hold less each. */
@@ -64,7 +65,9 @@ static drawn draw(uint64_t *random) {
     return d;
 }
 
-static const char *schedule_of(const drawn *d, uint64_t i) { return i % 3 ? d->shared : NULL; }
+static const char *schedule_of(const drawn *d, uint64_t i) {
+    return d->only_shared || i % 3 ? d->shared : NULL;
+}
 
 /* ---- RMS norm ---- */
 
@@ -190,6 +193,47 @@ static void test_softmax(void **state) {
     tk_context_release(context);
 }
 
+/* Exponentials of halves are brief ones: beside that of rounding the result, their error is at most
+ * 3e-5 (f16) and 2.5e-4 (bf16), and what is below 2^-126 counts as 0. */
+static void assert_softmax_row(const lib_tensor *x, const lib_tensor *y, int64_t begin,
+                               int64_t end) {
+    bool wide = x->of.element == TK_K_F16;
+    double most = -INFINITY, sum = 0, half_ulp = lib_epsilon(x->of.element) / 2,
+           least = wide ? 0x1p-25 : 0x1p-126, more = wide ? 3e-5 : 2.5e-4;
+    for (int64_t i = begin; i < end; i++) most = fmax(most, lib_get(x, i));
+    for (int64_t i = begin; i < end; i++) sum += exp(lib_get(x, i) - most);
+    for (int64_t i = begin; i < end; i++) {
+        double exact = exp(lib_get(x, i) - most) / sum, have = lib_get(y, i);
+        if (!(fabs(have - exact) <= exact * (half_ulp + more) + least))
+            fail_msg("%s, maximum %g: %.9g, expected %.9g", tk_kscalar_text(x->of.element), most,
+                     have, exact);
+    }
+}
+
+/* Rows around many maxima, in which each warp has its own. */
+static void test_softmax_of_halves(void **state) {
+    (void)state;
+    static const double maxima[] = {0,    1,     -1,    0.37, -7.1, 90,    -300, 1000,
+                                    5000, -9000, 60000, 7e4,  1e6,  -3e10, 3e38};
+    enum { COLUMNS = 512, ROWS = sizeof maxima / sizeof *maxima };
+    const int64_t shape[] = {ROWS, COLUMNS};
+    for (int half = 1; half < 3; half++) {
+        lib_tensor x = lib_make(floats[half], 2, shape, 0, 0),
+                   y = lib_make(floats[half], 2, shape, 0, 0), *tensors[] = {&x, &y};
+        for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
+            double most = maxima[i / COLUMNS], base = half == 1 && fabs(most) > 65504 ? 0 : most;
+            double below =
+                (double)(i * 7919 % COLUMNS * (i % 13)) / 60 + (double)(i / 64 % 8) * 0.7;
+            lib_set(&x, i, base - below);
+        }
+        lib_run(TK_LIBRARY_SOFTMAX, 2, tensors, 0, NULL,
+                "threads_per_row = 64, rows_per_block = 1, held = 1", 1);
+        for (int64_t row = 0; row < ROWS; row++)
+            assert_softmax_row(&x, &y, row * COLUMNS, (row + 1) * COLUMNS);
+        lib_free(&x), lib_free(&y);
+    }
+}
+
 static void test_softmax_backward(void **state) {
     (void)state;
     tk_context *context = make_context();
@@ -253,6 +297,48 @@ static void test_long_rows(void **state) {
     }
     drawn d = {.rank = 2, .shape = {2, 262144}, .in = TK_K_F16, .out = TK_K_F16};
     run_rms_backward(context, &d, true, 3, 1);
+    tk_context_release(context);
+}
+
+/* ---- rows that are called for, rows that are full ---- */
+
+static drawn draw_prefetch(uint64_t *random) {
+    drawn d = {.rank = 2, .in = floats[lib_between(random, 0, 2)], .only_shared = true};
+    int64_t lanes = d.in == TK_K_F32 ? 4 : 8, threads = (int64_t)32 << lib_between(random, 0, 2),
+            cluster = (int64_t)1 << lib_between(random, 0, 3), held = lib_between(random, 1, 3);
+    d.out = d.in;
+    d.shape[0] = lib_between(random, 0, 12);
+    d.shape[1] = lanes * lib_between(random, 0, threads * cluster * held);
+    d.pad = lanes * lib_between(random, 0, 2);
+    snprintf(d.shared, sizeof d.shared,
+             "threads_per_row = %d, rows_per_block = %d, held = %d, cluster = %d, prefetch = %d, "
+             "late = %d, overlap = %d",
+             (int)threads, 1 << lib_between(random, 0, 2), (int)held, (int)cluster,
+             (int)lib_between(random, 0, 9), (int)lib_between(random, 0, 1),
+             (int)lib_between(random, 0, 2));
+    return d;
+}
+
+static void fill_rows(drawn *d) {
+    int threads, rows, held, cluster;
+    assert_int_equal(sscanf(d->shared,
+                            "threads_per_row = %d, rows_per_block = %d, held = %d, cluster = %d",
+                            &threads, &rows, &held, &cluster),
+                     4);
+    d->shape[0] = (d->shape[0] + rows - 1) / rows * rows;
+    d->shape[1] = (int64_t)threads * held * cluster * (d->in == TK_K_F32 ? 4 : 8);
+}
+
+static void test_prefetch(void **state) {
+    (void)state;
+    tk_context *context = make_context();
+    uint64_t random = 29;
+    for (uint64_t i = 0; i < 40; i++) {
+        drawn d = draw_prefetch(&random);
+        if (i % 3 == 0) fill_rows(&d);
+        run_softmax(context, &d, i, i);
+        run_rms_norm(context, &d, i % 2, i, i);
+    }
     tk_context_release(context);
 }
 
@@ -328,6 +414,7 @@ int main(void) {
         cmocka_unit_test(test_rms_norm),   cmocka_unit_test(test_rms_norm_backward),
         cmocka_unit_test(test_softmax),    cmocka_unit_test(test_softmax_backward),
         cmocka_unit_test(test_column_sum), cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_prefetch),   cmocka_unit_test(test_softmax_of_halves),
         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_assembles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,10 @@ static const call calls[] = {
     {TK_LIBRARY_RMS_NORM,
      "f16 f16 f16 f32",
      {"", "held = 0", "threads_per_row = 128, rows_per_block = 1, held = 8"}},
-    {TK_LIBRARY_RMS_NORM, "f32 - f32 -", {"", "vector = 4, held = 8, rows_per_block = 2"}},
+    {TK_LIBRARY_RMS_NORM,
+     "f32 - f32 -",
+     {"", "vector = 4, held = 8, rows_per_block = 2",
+      "threads_per_row = 64, held = 4, prefetch = 5, overlap = 2"}},
     {TK_LIBRARY_RMS_NORM_BACKWARD,
      "f16 f16 f16 f16 f16",
      {"", "held = 0", "chunks = 1", "ahead = 1, overlap = 1"}},
@@ -48,11 +51,12 @@ static const call calls[] = {
     {TK_LIBRARY_SOFTMAX,
      "bf16 bf16",
      {"", "vector = 2, threads_per_row = 1024, rows_per_block = 1",
-      "threads_per_row = 32, rows_per_block = 4, held = 4, cluster = 4, overlap = 2"}},
+      "threads_per_row = 32, rows_per_block = 4, held = 4, cluster = 4, overlap = 2",
+      "threads_per_row = 32, rows_per_block = 2, held = 4, cluster = 2, prefetch = 3"}},
     {TK_LIBRARY_SOFTMAX_BACKWARD,
      "f16 f16 f16",
-     {"", "held = 0", "threads_per_row = 32, held = 4, rows_per_block = 4",
-      "threads_per_row = 64, rows_per_block = 2, held = 2, cluster = 2"}},
+     {"", "held = 0", "threads_per_row = 64, rows_per_block = 2, held = 2, cluster = 2",
+      "threads_per_row = 64, held = 2, rows_per_block = 1, prefetch = 3, late = 1"}},
     {TK_LIBRARY_COLUMN_SUM, "f32 f32", {"", "chunks = 1", "chunks = 9, threads = 32"}},
     {TK_LIBRARY_COLUMN_SUM, "bf16 bf16", {"", "vector = 2", "per_thread = 16, overlap = 1"}},
     {TK_LIBRARY_GEMM,
@@ -145,8 +149,10 @@ static void put_digest(const call *c, int way, const char *fields, tk_strbuf *ou
     tk_strbuf_deinit(&text);
 }
 
-static bool has_way(tk_library_id id, int way) {
-    if (way == ODD) return id != TK_LIBRARY_HOPPER_GEMM;
+/* What is called for ahead, as TMA, refuses what does not lie at multiples of 16 bytes. */
+static bool has_way(tk_library_id id, int way, const char *fields) {
+    bool even = strstr(fields, "prefetch") != NULL;
+    if (way == ODD) return id != TK_LIBRARY_HOPPER_GEMM && !even;
     return way == ALIGNED || is_product(id);
 }
 
@@ -155,8 +161,9 @@ static void test_texts(void **state) {
     tk_strbuf found = {0};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         for (int way = 0; way < WAYS; way++)
-            for (int s = 0; s < 4 && calls[i].schedules[s] && has_way(calls[i].id, way); s++)
-                put_digest(&calls[i], way, calls[i].schedules[s], &found);
+            for (int s = 0; s < 4 && calls[i].schedules[s]; s++)
+                if (has_way(calls[i].id, way, calls[i].schedules[s]))
+                    put_digest(&calls[i], way, calls[i].schedules[s], &found);
     if (writing) {
         FILE *file = fopen(GOLDEN, "wb");
         assert_true(file && fwrite(found.text, 1, found.length, file) == found.length);

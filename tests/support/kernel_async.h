@@ -494,6 +494,22 @@ static void test_peers(void **state) {
         swapped, 256);
 }
 
+/* The same, each thread its own number, which the other block's mbarrier counts. */
+static void test_store_async(void **state) {
+    (void)state;
+    static const shape s = {4, 2, 64, 0, NULL};
+    assert_result(
+        &s,
+        CLUSTER FILL
+        "if %first {\nmbarrier_init %bar, i32(1)\nmbarrier_fence\n}\ncluster_arrive.relaxed\n"
+        "cluster_wait\n%fp = pointer_cast %p : ptr<f32, cluster>\n%half = offset %fp, i32(64) : "
+        "ptr<f32, cluster>\n%to = peer %half, %next : ptr<f32, cluster>\n%signal = peer %gate, "
+        "%next : ptr<mbar, cluster>\nstore_async %to, %f, %signal\nif %first {\nmbarrier_expect "
+        "%bar, i32(256)\n}\nmbarrier_wait %bar, i32(0)\n%h = offset %p, i32(64) : ptr<f32, "
+        "shared>\n%v = load %h : f32\n" TAKE,
+        swapped, 256);
+}
+
 /* Threads of both blocks arrive at the mbarrier of the first. */
 static float arrived(int i) { return i == 0 ? 64 : 0; }
 
@@ -519,6 +535,7 @@ static void test_remote_arrival(void **state) {
         cmocka_unit_test(test_outside), cmocka_unit_test(test_ranks),                              \
         cmocka_unit_test(test_stores), cmocka_unit_test(test_bulk_reduce),                         \
         cmocka_unit_test(test_changed_map), cmocka_unit_test(test_multicast),                      \
-        cmocka_unit_test(test_peers), cmocka_unit_test(test_remote_arrival)
+        cmocka_unit_test(test_peers), cmocka_unit_test(test_store_async),                          \
+        cmocka_unit_test(test_remote_arrival)
 
 #endif

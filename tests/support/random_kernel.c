@@ -121,7 +121,8 @@ static void compute_float(maker *m, int kind) {
     if (what < 9) {
         result = op(m, float_ops[below(m, 5)], 2, operands, follows);
     } else if (what < 11) {
-        result = op(m, TK_KOP_fma, 3, operands, follows);
+        bool unit = kind == F32 && what == 10;
+        result = op(m, unit ? TK_KOP_fma_unit : TK_KOP_fma, 3, operands, follows);
     } else if (what == 11 && wide) {
         result = op(m, TK_KOP_div, 2, operands, follows);
     } else if (what == 12 && wide) {

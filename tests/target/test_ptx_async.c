@@ -106,7 +106,7 @@ static const sample samples[] = {
      "atomic.add.relaxed.cluster %there, f32(1) : f32\ncluster_arrive\ncluster_wait\n"
      "cluster_arrive.relaxed\ncluster_wait\nmbarrier_arrive %away\nmbarrier_arrive.cluster %away, "
      "count=i32(2), if=%c\nmbarrier_expect %away, i32(64)\nbulk_send %there, %tile, i32(64), "
-     "%away"},
+     "%away\nstore_async %there, f32(1), %away"},
     {"sm_90",
      "mbarrier_init %bar, i32(1)\nmbarrier_fence\nmbarrier_expect %bar, i32(256), if=%first\n"
      "mbarrier_expect_only %bar, i32(64)\nmbarrier_arrive.cluster %bar, "

@@ -176,6 +176,18 @@ void tk_cute_put_bulk_send(tk_cute *x, const tk_kop *op) {
                 4, operands);
 }
 
+void tk_cute_put_store_async(tk_cute *x, const tk_kop *op) {
+    static const int operands[] = {0, 1, 2};
+    bool wide = tk_ktype_bytes(op->operands[1]->type) == 8;
+    put_op_insn(
+        x, op,
+        tk_cute_text(x,
+                     "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.%s [$0], $1, "
+                     "[$2];",
+                     wide ? "b64" : "b32"),
+        3, operands);
+}
+
 void tk_cute_put_bulk_reduce(tk_cute *x, const tk_kop *op) {
     enum { TARGET, SOURCE, BYTES, POLICY };
     static const int operands[] = {TARGET, SOURCE, BYTES, POLICY};

@@ -213,16 +213,18 @@ void tk_cute_put_select(tk_cute *x, const tk_kop *op) {
 
 void tk_cute_put_fma(tk_cute *x, const tk_kop *op) {
     tk_ktype type = type_of(op, 0);
-    const char *scalar = tk_cute_scalar((tk_kscalar)type.scalar), *elements[16];
-    if (type.scalar == TK_K_F32 || type.scalar == TK_K_F64) {
+    bool unit = op->code == TK_KOP_fma_unit;
+    const char *scalar = tk_cute_scalar((tk_kscalar)type.scalar), *elements[16],
+               *name = unit ? "sat.f" : scalar;
+    if (!unit && (type.scalar == TK_K_F32 || type.scalar == TK_K_F64)) {
         tk_cute_line(x, "%s = math.fma %s : %s", tk_cute_result(x, op),
                      tk_cute_list(x, 3, op->operands), tk_cute_type(x, type));
         return;
     }
     for (int i = 0; i < type.lanes; i++)
         elements[i] = tk_cute_let(
-            x, "llvm.call_intrinsic \"llvm.nvvm.fma.rn.%s\"(%s, %s, %s) : (%s, %s, %s) -> %s",
-            scalar, tk_cute_element(x, op->operands[0], i), tk_cute_element(x, op->operands[1], i),
+            x, "llvm.call_intrinsic \"llvm.nvvm.fma.rn.%s\"(%s, %s, %s) : (%s, %s, %s) -> %s", name,
+            tk_cute_element(x, op->operands[0], i), tk_cute_element(x, op->operands[1], i),
             tk_cute_element(x, op->operands[2], i), scalar, scalar, scalar, scalar);
     tk_cute_gather(x, op, elements);
 }

@@ -94,6 +94,15 @@ void tk_ptx_put_bulk_send(tk_ptx *x, const tk_kop *op) {
         tk_ptx_named(x, op, BYTES).text, tk_ptx_named(x, op, BARRIER).text);
 }
 
+void tk_ptx_put_store_async(tk_ptx *x, const tk_kop *op) {
+    enum { TARGET, VALUE, BARRIER };
+    tk_ptx_need_sm90(x, op);
+    tk_ptx_line(x, "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.%s [%s], %s, [%s]",
+                tk_ktype_bytes(op->operands[VALUE]->type) == 8 ? "b64" : "b32",
+                tk_ptx_named(x, op, TARGET).text, tk_ptx_named(x, op, VALUE).text,
+                tk_ptx_named(x, op, BARRIER).text);
+}
+
 static const char *bulk_update(tk_ptx *x, const tk_kop *op, tk_kscalar scalar) {
     const char *text = tk_ptx_update((int)tk_kop_attr(op, TK_KA_update), scalar, true);
     if (!text) tk_ptx_fail(x, op, "of %s", tk_kscalar_text(scalar));

@@ -16,9 +16,9 @@ module attributes {gpu.container_module} {
       %$c31 = arith.constant 0x3E00 : f16
       %$c35 = arith.constant 0x3FC0 : bf16
       %$c109 = arith.constant 30292 : i32
-      %$c231 = arith.constant true
-      %$c327 = arith.constant 1 : i32
-      %$c337 = arith.constant 2 : i32
+      %$c232 = arith.constant true
+      %$c328 = arith.constant 1 : i32
+      %$c338 = arith.constant 2 : i32
       %thread = nvvm.read.ptx.sreg.tid.x : i32
       %pi = llvm.getelementptr %i[%thread] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
       %i0 = llvm.load %pi {alignment = 4 : i64} : !llvm.ptr<1> -> i32
@@ -228,40 +228,41 @@ module attributes {gpu.container_module} {
       %$t114 = llvm.call_intrinsic "llvm.nvvm.fmax.nan.f"(%$t113, %f0) : (f32, f32) -> f32
       %v85 = arith.negf %$t114 : f32
       %v86 = math.absf %v85 : f32
-      %v87 = math.fma %v86, %f0, %f1 : f32
+      %$t115 = llvm.call_intrinsic "llvm.nvvm.fma.rn.sat.f"(%v86, %f0, %f1) : (f32, f32, f32) -> f32
+      %v87 = math.fma %$t115, %f0, %f1 : f32
       %v88 = arith.addf %d1, %d0 : f64
       %v89 = arith.subf %v88, %d0 : f64
       %v90 = arith.mulf %v89, %d0 : f64
-      %$t115 = llvm.call_intrinsic "llvm.nvvm.fmin.d"(%v90, %d0) : (f64, f64) -> f64
-      %$t116 = llvm.call_intrinsic "llvm.nvvm.fmax.d"(%$t115, %d0) : (f64, f64) -> f64
-      %v93 = arith.negf %$t116 : f64
+      %$t116 = llvm.call_intrinsic "llvm.nvvm.fmin.d"(%v90, %d0) : (f64, f64) -> f64
+      %$t117 = llvm.call_intrinsic "llvm.nvvm.fmax.d"(%$t116, %d0) : (f64, f64) -> f64
+      %v93 = arith.negf %$t117 : f64
       %v94 = math.absf %v93 : f64
       %v95 = math.fma %v94, %d0, %d1 : f64
       %v96 = arith.addf %h1, %h0 : f16
       %v97 = arith.subf %v96, %h0 : f16
       %v98 = arith.mulf %v97, %h0 : f16
-      %$t117 = llvm.call_intrinsic "llvm.nvvm.fmin.f16"(%v98, %h0) : (f16, f16) -> f16
-      %$t118 = llvm.call_intrinsic "llvm.nvvm.fmax.f16"(%$t117, %h0) : (f16, f16) -> f16
-      %$t119 = llvm.call_intrinsic "llvm.nvvm.fmin.nan.f16"(%$t118, %h0) : (f16, f16) -> f16
-      %$t120 = llvm.call_intrinsic "llvm.nvvm.fmax.nan.f16"(%$t119, %h0) : (f16, f16) -> f16
-      %v103 = arith.negf %$t120 : f16
+      %$t118 = llvm.call_intrinsic "llvm.nvvm.fmin.f16"(%v98, %h0) : (f16, f16) -> f16
+      %$t119 = llvm.call_intrinsic "llvm.nvvm.fmax.f16"(%$t118, %h0) : (f16, f16) -> f16
+      %$t120 = llvm.call_intrinsic "llvm.nvvm.fmin.nan.f16"(%$t119, %h0) : (f16, f16) -> f16
+      %$t121 = llvm.call_intrinsic "llvm.nvvm.fmax.nan.f16"(%$t120, %h0) : (f16, f16) -> f16
+      %v103 = arith.negf %$t121 : f16
       %v104 = math.absf %v103 : f16
-      %$t121 = llvm.call_intrinsic "llvm.nvvm.fma.rn.f16"(%v104, %h0, %h1) : (f16, f16, f16) -> f16
+      %$t122 = llvm.call_intrinsic "llvm.nvvm.fma.rn.f16"(%v104, %h0, %h1) : (f16, f16, f16) -> f16
       %v106 = arith.addf %b1, %b0 : bf16
       %v107 = arith.subf %v106, %b0 : bf16
       %v108 = arith.mulf %v107, %b0 : bf16
-      %$t122 = llvm.call_intrinsic "llvm.nvvm.fmin.bf16"(%v108, %b0) : (bf16, bf16) -> bf16
-      %$t123 = llvm.call_intrinsic "llvm.nvvm.fmax.bf16"(%$t122, %b0) : (bf16, bf16) -> bf16
-      %$t124 = llvm.call_intrinsic "llvm.nvvm.fmin.nan.bf16"(%$t123, %b0) : (bf16, bf16) -> bf16
-      %$t125 = llvm.call_intrinsic "llvm.nvvm.fmax.nan.bf16"(%$t124, %b0) : (bf16, bf16) -> bf16
-      %v113 = arith.negf %$t125 : bf16
+      %$t123 = llvm.call_intrinsic "llvm.nvvm.fmin.bf16"(%v108, %b0) : (bf16, bf16) -> bf16
+      %$t124 = llvm.call_intrinsic "llvm.nvvm.fmax.bf16"(%$t123, %b0) : (bf16, bf16) -> bf16
+      %$t125 = llvm.call_intrinsic "llvm.nvvm.fmin.nan.bf16"(%$t124, %b0) : (bf16, bf16) -> bf16
+      %$t126 = llvm.call_intrinsic "llvm.nvvm.fmax.nan.bf16"(%$t125, %b0) : (bf16, bf16) -> bf16
+      %v113 = arith.negf %$t126 : bf16
       %v114 = math.absf %v113 : bf16
-      %$t126 = llvm.call_intrinsic "llvm.nvvm.fma.rn.bf16"(%v114, %b0, %b1) : (bf16, bf16, bf16) -> bf16
+      %$t127 = llvm.call_intrinsic "llvm.nvvm.fma.rn.bf16"(%v114, %b0, %b1) : (bf16, bf16, bf16) -> bf16
       %v116 = arith.divf %v87, %f1 : f32
       %v117 = math.copysign %v116, %f1 : f32
       %v118 = math.sqrt %v117 : f32
-      %$t127 = arith.constant 1.0 : f32
-      %v119 = arith.divf %$t127, %v118 : f32
+      %$t128 = arith.constant 1.0 : f32
+      %v119 = arith.divf %$t128, %v118 : f32
       %v120 = math.floor %v119 : f32
       %v121 = math.ceil %v120 : f32
       %v122 = math.trunc %v121 : f32
@@ -269,8 +270,8 @@ module attributes {gpu.container_module} {
       %v124 = arith.divf %v95, %d1 : f64
       %v125 = math.copysign %v124, %d1 : f64
       %v126 = math.sqrt %v125 : f64
-      %$t128 = arith.constant 1.0 : f64
-      %v127 = arith.divf %$t128, %v126 : f64
+      %$t129 = arith.constant 1.0 : f64
+      %v127 = arith.divf %$t129, %v126 : f64
       %v128 = math.floor %v127 : f64
       %v129 = math.ceil %v128 : f64
       %v130 = math.trunc %v129 : f64
@@ -283,7 +284,7 @@ module attributes {gpu.container_module} {
       %v137 = llvm.call_intrinsic "llvm.nvvm.sin.approx.f"(%v136) : (f32) -> f32
       %v138 = llvm.call_intrinsic "llvm.nvvm.cos.approx.f"(%v137) : (f32) -> f32
       %v139 = llvm.inline_asm "tanh.approx.f32 $0, $1;", "=f,f" %v138 : (f32) -> f32
-      %$t129 = llvm.call_intrinsic "llvm.nvvm.div.approx.f"(%v139, %f1) : (f32, f32) -> f32
+      %$t130 = llvm.call_intrinsic "llvm.nvvm.div.approx.f"(%v139, %f1) : (f32, f32) -> f32
       %v141 = arith.cmpi eq, %v77, %i0 : i32
       %v142 = arith.cmpi ne, %v77, %i0 : i32
       %v143 = arith.cmpi slt, %v77, %i0 : i32
@@ -294,22 +295,22 @@ module attributes {gpu.container_module} {
       %v148 = arith.cmpi ule, %v77, %i0 : i32
       %v149 = arith.cmpi ugt, %v77, %i0 : i32
       %v150 = arith.cmpi uge, %v77, %i0 : i32
-      %v151 = arith.cmpf oeq, %$t129, %f0 : f32
-      %v152 = arith.cmpf one, %$t129, %f0 : f32
-      %v153 = arith.cmpf olt, %$t129, %f0 : f32
-      %v154 = arith.cmpf ole, %$t129, %f0 : f32
-      %v155 = arith.cmpf ogt, %$t129, %f0 : f32
-      %v156 = arith.cmpf oge, %$t129, %f0 : f32
-      %v157 = arith.cmpf ueq, %$t129, %f0 : f32
-      %v158 = arith.cmpf une, %$t129, %f0 : f32
-      %v159 = arith.cmpf ult, %$t129, %f0 : f32
-      %v160 = arith.cmpf ule, %$t129, %f0 : f32
-      %v161 = arith.cmpf ugt, %$t129, %f0 : f32
-      %v162 = arith.cmpf uge, %$t129, %f0 : f32
-      %v163 = arith.cmpf ord, %$t129, %f0 : f32
-      %v164 = arith.cmpf uno, %$t129, %f0 : f32
-      %v165 = arith.cmpf olt, %$t121, %h0 : f16
-      %v166 = arith.cmpf olt, %$t126, %b0 : bf16
+      %v151 = arith.cmpf oeq, %$t130, %f0 : f32
+      %v152 = arith.cmpf one, %$t130, %f0 : f32
+      %v153 = arith.cmpf olt, %$t130, %f0 : f32
+      %v154 = arith.cmpf ole, %$t130, %f0 : f32
+      %v155 = arith.cmpf ogt, %$t130, %f0 : f32
+      %v156 = arith.cmpf oge, %$t130, %f0 : f32
+      %v157 = arith.cmpf ueq, %$t130, %f0 : f32
+      %v158 = arith.cmpf une, %$t130, %f0 : f32
+      %v159 = arith.cmpf ult, %$t130, %f0 : f32
+      %v160 = arith.cmpf ule, %$t130, %f0 : f32
+      %v161 = arith.cmpf ugt, %$t130, %f0 : f32
+      %v162 = arith.cmpf uge, %$t130, %f0 : f32
+      %v163 = arith.cmpf ord, %$t130, %f0 : f32
+      %v164 = arith.cmpf uno, %$t130, %f0 : f32
+      %v165 = arith.cmpf olt, %$t122, %h0 : f16
+      %v166 = arith.cmpf olt, %$t127, %b0 : bf16
       %v167 = arith.cmpf olt, %v131, %d0 : f64
       %v168 = arith.xori %v141, %v142 : i1
       %v169 = arith.xori %v168, %v143 : i1
@@ -337,16 +338,16 @@ module attributes {gpu.container_module} {
       %v191 = arith.xori %v190, %v165 : i1
       %v192 = arith.xori %v191, %v166 : i1
       %v193 = arith.xori %v192, %v167 : i1
-      %v194 = arith.select %v193, %v142, %$c231 : i1
-      %$t130 = arith.constant true
-      %v195 = arith.xori %v194, %$t130 : i1
+      %v194 = arith.select %v193, %v142, %$c232 : i1
+      %$t131 = arith.constant true
+      %v195 = arith.xori %v194, %$t131 : i1
       %v196 = arith.select %v195, %v77, %i0 : i32
       %v197 = arith.select %v195, %v72, %l0 : i64
       %v198 = arith.select %v195, %v66, %s0 : i16
-      %v199 = arith.select %v195, %$t129, %f0 : f32
+      %v199 = arith.select %v195, %$t130, %f0 : f32
       %v200 = arith.select %v195, %v131, %d0 : f64
-      %v201 = arith.select %v195, %$t121, %h0 : f16
-      %v202 = arith.select %v195, %$t126, %b0 : bf16
+      %v201 = arith.select %v195, %$t122, %h0 : f16
+      %v202 = arith.select %v195, %$t127, %b0 : bf16
       %v203 = arith.extui %v195 : i1 to i32
       %v204 = arith.addi %v196, %v203 : i32
       %v205 = arith.extf %v199 : f32 to f64
@@ -361,15 +362,15 @@ module attributes {gpu.container_module} {
       %v214 = arith.addf %v202, %v213 : bf16
       %v215 = arith.extf %v214 : bf16 to f32
       %v216 = arith.addf %v212, %v215 : f32
-      %$t131 = llvm.inline_asm "cvt.rz.f16.f32 $0, $1;", "=h,f" %v216 : (f32) -> i16
-      %$t132 = arith.bitcast %$t131 : i16 to f16
-      %v218 = arith.addf %v210, %$t132 : f16
-      %$t133 = llvm.inline_asm "cvt.rm.f16.f32 $0, $1;", "=h,f" %v216 : (f32) -> i16
-      %$t134 = arith.bitcast %$t133 : i16 to f16
-      %v220 = arith.addf %v218, %$t134 : f16
-      %$t135 = llvm.inline_asm "cvt.rp.f16.f32 $0, $1;", "=h,f" %v216 : (f32) -> i16
-      %$t136 = arith.bitcast %$t135 : i16 to f16
-      %v222 = arith.addf %v220, %$t136 : f16
+      %$t132 = llvm.inline_asm "cvt.rz.f16.f32 $0, $1;", "=h,f" %v216 : (f32) -> i16
+      %$t133 = arith.bitcast %$t132 : i16 to f16
+      %v218 = arith.addf %v210, %$t133 : f16
+      %$t134 = llvm.inline_asm "cvt.rm.f16.f32 $0, $1;", "=h,f" %v216 : (f32) -> i16
+      %$t135 = arith.bitcast %$t134 : i16 to f16
+      %v220 = arith.addf %v218, %$t135 : f16
+      %$t136 = llvm.inline_asm "cvt.rp.f16.f32 $0, $1;", "=h,f" %v216 : (f32) -> i16
+      %$t137 = arith.bitcast %$t136 : i16 to f16
+      %v222 = arith.addf %v220, %$t137 : f16
       %v223 = arith.sitofp %v204 : i32 to f32
       %v224 = arith.addf %v216, %v223 : f32
       %v225 = arith.sitofp %v204 : i32 to f64
@@ -427,41 +428,41 @@ module attributes {gpu.container_module} {
       %v277 = arith.bitcast %v260 : f32 to i32
       %v278 = arith.addi %v272, %v277 : i32
       %v279 = vector.from_elements %v222, %h0 : vector<2xf16>
-      %$t137 = vector.bitcast %v279 : vector<2xf16> to vector<1xi32>
-      %v280 = vector.extract %$t137[0] : i32 from vector<1xi32>
+      %$t138 = vector.bitcast %v279 : vector<2xf16> to vector<1xi32>
+      %v280 = vector.extract %$t138[0] : i32 from vector<1xi32>
       %v281 = arith.addi %v280, %v280 : i32
-      %$t138 = vector.broadcast %v281 : i32 to vector<1xi32>
-      %$t139 = vector.bitcast %$t138 : vector<1xi32> to vector<2xf16>
-      %v283 = arith.addf %$t139, %v279 : vector<2xf16>
+      %$t139 = vector.broadcast %v281 : i32 to vector<1xi32>
+      %$t140 = vector.bitcast %$t139 : vector<1xi32> to vector<2xf16>
+      %v283 = arith.addf %$t140, %v279 : vector<2xf16>
       %v284 = vector.extract %v283[0] : f16 from vector<2xf16>
       %v285 = vector.broadcast %v284 : f16 to vector<8xf16>
       %v286 = vector.insert %h0, %v285 [3] : f16 into vector<8xf16>
       %v287 = vector.extract %v286[3] : f16 from vector<8xf16>
       %v288 = arith.addf %v287, %v287 : f16
-      %$t140 = arith.constant 4127 : i32
-      %$t141 = nvvm.shfl.sync idx %$t6, %v260, %$c327, %$t140 : f32 -> f32
-      %v290 = arith.addf %$t141, %$t141 : f32
-      %$t142 = arith.constant 4096 : i32
-      %$t143 = nvvm.shfl.sync up %$t6, %v290, %$c327, %$t142 : f32 -> f32
-      %v292 = arith.addf %$t143, %$t143 : f32
-      %$t144 = nvvm.shfl.sync down %$t6, %v292, %$c327, %$t140 : f32 -> f32
-      %v294 = arith.addf %$t144, %$t144 : f32
-      %$t145 = nvvm.shfl.sync bfly %$t6, %v294, %$c327, %$t140 : f32 -> f32
-      %v296 = arith.addf %$t145, %$t145 : f32
-      %$t146 = vector.broadcast %v274 : i64 to vector<1xi64>
-      %$t147 = vector.bitcast %$t146 : vector<1xi64> to vector<2xi32>
-      %$t148 = vector.extract %$t147[0] : i32 from vector<2xi32>
-      %$t149 = nvvm.shfl.sync bfly %$t6, %$t148, %$c11, %$t28 : i32 -> i32
-      %$t150 = vector.extract %$t147[1] : i32 from vector<2xi32>
-      %$t151 = nvvm.shfl.sync bfly %$t6, %$t150, %$c11, %$t28 : i32 -> i32
-      %$t152 = vector.from_elements %$t149, %$t151 : vector<2xi32>
-      %$t153 = vector.bitcast %$t152 : vector<2xi32> to vector<1xi64>
-      %$t154 = vector.extract %$t153[0] : i64 from vector<1xi64>
-      %$t155 = arith.bitcast %v288 : f16 to i16
-      %$t156 = arith.extui %$t155 : i16 to i32
-      %$t157 = nvvm.shfl.sync down %$t6, %$t156, %$c337, %$t28 : i32 -> i32
-      %$t158 = arith.trunci %$t157 : i32 to i16
-      %$t159 = arith.bitcast %$t158 : i16 to f16
+      %$t141 = arith.constant 4127 : i32
+      %$t142 = nvvm.shfl.sync idx %$t6, %v260, %$c328, %$t141 : f32 -> f32
+      %v290 = arith.addf %$t142, %$t142 : f32
+      %$t143 = arith.constant 4096 : i32
+      %$t144 = nvvm.shfl.sync up %$t6, %v290, %$c328, %$t143 : f32 -> f32
+      %v292 = arith.addf %$t144, %$t144 : f32
+      %$t145 = nvvm.shfl.sync down %$t6, %v292, %$c328, %$t141 : f32 -> f32
+      %v294 = arith.addf %$t145, %$t145 : f32
+      %$t146 = nvvm.shfl.sync bfly %$t6, %v294, %$c328, %$t141 : f32 -> f32
+      %v296 = arith.addf %$t146, %$t146 : f32
+      %$t147 = vector.broadcast %v274 : i64 to vector<1xi64>
+      %$t148 = vector.bitcast %$t147 : vector<1xi64> to vector<2xi32>
+      %$t149 = vector.extract %$t148[0] : i32 from vector<2xi32>
+      %$t150 = nvvm.shfl.sync bfly %$t6, %$t149, %$c11, %$t28 : i32 -> i32
+      %$t151 = vector.extract %$t148[1] : i32 from vector<2xi32>
+      %$t152 = nvvm.shfl.sync bfly %$t6, %$t151, %$c11, %$t28 : i32 -> i32
+      %$t153 = vector.from_elements %$t150, %$t152 : vector<2xi32>
+      %$t154 = vector.bitcast %$t153 : vector<2xi32> to vector<1xi64>
+      %$t155 = vector.extract %$t154[0] : i64 from vector<1xi64>
+      %$t156 = arith.bitcast %v288 : f16 to i16
+      %$t157 = arith.extui %$t156 : i16 to i32
+      %$t158 = nvvm.shfl.sync down %$t6, %$t157, %$c338, %$t28 : i32 -> i32
+      %$t159 = arith.trunci %$t158 : i32 to i16
+      %$t160 = arith.bitcast %$t159 : i16 to f16
       %v299 = nvvm.vote.sync all %$t6, %v195 -> i1
       %v300 = arith.xori %v195, %v299 : i1
       %v301 = nvvm.vote.sync any %$t6, %v300 -> i1
@@ -486,37 +487,37 @@ module attributes {gpu.container_module} {
       %v320 = arith.addi %v318, %v319 : i32
       %v321 = nvvm.read.ptx.sreg.nctaid.y : i32
       %v322 = arith.addi %v320, %v321 : i32
-      %$t160 = cute.static : !cute.layout<"(8):(1)">
-      %t = cute.memref.alloca(%$t160) : !cute.memref<f32, rmem, align<16>, "(8):(1)">
-      %$t161 = cute.static : !cute.coord<"0">
-      cute.memref.store(%t, %$t161, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"0">, f32) -> ()
-      %$t162 = cute.static : !cute.coord<"1">
-      cute.memref.store(%t, %$t162, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"1">, f32) -> ()
-      %$t163 = cute.static : !cute.coord<"2">
-      cute.memref.store(%t, %$t163, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"2">, f32) -> ()
-      %$t164 = cute.static : !cute.coord<"3">
-      cute.memref.store(%t, %$t164, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"3">, f32) -> ()
-      %$t165 = cute.static : !cute.coord<"4">
-      cute.memref.store(%t, %$t165, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"4">, f32) -> ()
-      %$t166 = cute.static : !cute.coord<"5">
-      cute.memref.store(%t, %$t166, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"5">, f32) -> ()
-      %$t167 = cute.static : !cute.coord<"6">
-      cute.memref.store(%t, %$t167, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"6">, f32) -> ()
-      %$t168 = cute.static : !cute.coord<"7">
-      cute.memref.store(%t, %$t168, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"7">, f32) -> ()
-      %$t169 = cute.memref.load(%t, %$t165) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"4">) -> f32
-      %$t170 = cute.memref.load(%t, %$t166) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"5">) -> f32
-      %$t171 = cute.memref.load(%t, %$t167) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"6">) -> f32
-      %$t172 = cute.memref.load(%t, %$t168) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"7">) -> f32
-      %v323 = vector.from_elements %$t169, %$t170, %$t171, %$t172 : vector<4xf32>
+      %$t161 = cute.static : !cute.layout<"(8):(1)">
+      %t = cute.memref.alloca(%$t161) : !cute.memref<f32, rmem, align<16>, "(8):(1)">
+      %$t162 = cute.static : !cute.coord<"0">
+      cute.memref.store(%t, %$t162, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"0">, f32) -> ()
+      %$t163 = cute.static : !cute.coord<"1">
+      cute.memref.store(%t, %$t163, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"1">, f32) -> ()
+      %$t164 = cute.static : !cute.coord<"2">
+      cute.memref.store(%t, %$t164, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"2">, f32) -> ()
+      %$t165 = cute.static : !cute.coord<"3">
+      cute.memref.store(%t, %$t165, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"3">, f32) -> ()
+      %$t166 = cute.static : !cute.coord<"4">
+      cute.memref.store(%t, %$t166, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"4">, f32) -> ()
+      %$t167 = cute.static : !cute.coord<"5">
+      cute.memref.store(%t, %$t167, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"5">, f32) -> ()
+      %$t168 = cute.static : !cute.coord<"6">
+      cute.memref.store(%t, %$t168, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"6">, f32) -> ()
+      %$t169 = cute.static : !cute.coord<"7">
+      cute.memref.store(%t, %$t169, %v296) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"7">, f32) -> ()
+      %$t170 = cute.memref.load(%t, %$t166) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"4">) -> f32
+      %$t171 = cute.memref.load(%t, %$t167) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"5">) -> f32
+      %$t172 = cute.memref.load(%t, %$t168) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"6">) -> f32
+      %$t173 = cute.memref.load(%t, %$t169) : (!cute.memref<f32, rmem, align<16>, "(8):(1)">, !cute.coord<"7">) -> f32
+      %v323 = vector.from_elements %$t170, %$t171, %$t172, %$t173 : vector<4xf32>
       %v324 = vector.extract %v323[0] : f32 from vector<4xf32>
       %v327 = arith.addi %n, %n : i32
       llvm.store %v327, %pi {alignment = 4 : i64} : i32, !llvm.ptr<1>
-      llvm.store %$t154, %pl {alignment = 8 : i64} : i64, !llvm.ptr<1>
+      llvm.store %$t155, %pl {alignment = 8 : i64} : i64, !llvm.ptr<1>
       llvm.store %v276, %ps {alignment = 2 : i64} : i16, !llvm.ptr<1>
       llvm.store %v324, %pf {alignment = 4 : i64} : f32, !llvm.ptr<1>
       llvm.store %v262, %pd {alignment = 8 : i64} : f64, !llvm.ptr<1>
-      llvm.store %$t159, %ph {alignment = 2 : i64} : f16, !llvm.ptr<1>
+      llvm.store %$t160, %ph {alignment = 2 : i64} : f16, !llvm.ptr<1>
       llvm.store %v214, %pb {alignment = 2 : i64} : bf16, !llvm.ptr<1>
       cuda.return
     }

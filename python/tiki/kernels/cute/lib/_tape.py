@@ -69,8 +69,8 @@ OPERATIONS = {row[0]: Operation(code, row) for code, row in enumerate(_kernel["o
 # Operations that may be dropped when unused and merged when equal.
 PURE = frozenset(
     "address assume add sub mul neg abs sdiv udiv srem urem smin smax umin umax smulhi umulhi and or xor not shl "
-    "sshr ushr popcount leading_zeros reverse_bits permute_bytes logic3 funnel icmp fma div sqrt rcp min max min_num "
-    "max_num floor ceil trunc rint copysign fcmp select exp exp2 log log2 tanh erf sin cos exp2_approx log2_approx "
+    "sshr ushr popcount leading_zeros reverse_bits permute_bytes logic3 funnel icmp fma fma_unit div sqrt rcp min max "
+    "min_num max_num floor ceil trunc rint copysign fcmp select exp exp2 log log2 tanh erf sin cos exp2_approx log2_approx "
     "rcp_approx sqrt_approx rsqrt_approx sin_approx cos_approx tanh_approx div_approx convert float_from_signed "
     "float_from_unsigned signed_from_float unsigned_from_float extend_signed extend_unsigned truncate bitcast vector "
     "splat extract insert offset pointer_cast pointer_bits thread_index block_index block_size grid_size "
