@@ -272,6 +272,54 @@ static void test_cache(void **state) {
     tk_cache_close(cache);
 }
 
+/* ---- where ptxas is ---- */
+
+static void make_program(const char *path, const char *text) {
+    char command[4000];
+    snprintf(command, sizeof command,
+             "/bin/mkdir -p $(/usr/bin/dirname %s) && printf '%%s' '%s' >%s && /bin/chmod +x %s",
+             path, text, path, path);
+    assert_int_equal(system(command), 0);
+}
+
+static void assert_found(const char *path) {
+    tk_assembler found;
+    assert_ok(tk_assembler_choose(&found));
+    assert_string_equal(found.path, path);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Packages are found where a python3 has them, without starting it; a script is asked. */
+static void test_packages(void **state) {
+    static const char *const below[] = {"bin/../lib/python3.12/site-packages",
+                                        "home/.local/lib/python3.11/site-packages", "extra"};
+    char path[1000], python[500], ran[500];
+    (void)state;
+    snprintf(python, sizeof python, "%s/bin/python3", folder);
+    snprintf(ran, sizeof ran, "%s/ran", folder);
+    make_program(python, "no script");
+    snprintf(path, sizeof path, "%s/bin", folder);
+    assert_int_equal(setenv("PATH", path, 1), 0);
+    snprintf(path, sizeof path, "%s/home", folder);
+    assert_int_equal(setenv("HOME", path, 1), 0);
+    snprintf(path, sizeof path, "%s/none:%s/extra", folder, folder);
+    assert_int_equal(setenv("PYTHONPATH", path, 1), 0);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s/nvidia/cu13/bin/ptxas", folder, below[i]);
+        make_program(path, "#!/bin/sh\n");
+        assert_found(path);
+    }
+    tk_assembler none;
+    assert_int_equal(setenv("TIKI_ASSEMBLER", "ptxas", 1), 0);
+    assert_int_equal(tk_assembler_choose(&none), TK_UNSUPPORTED);
+    snprintf(path, sizeof path, "#!/bin/sh\necho ran >>%s\n", ran);
+    make_program(python, path);
+    assert_int_equal(access(ran, F_OK), -1);
+    assert_int_equal(tk_assembler_choose(&none), TK_UNSUPPORTED);
+    assert_int_equal(access(ran, F_OK), 0);
+    unsetenv("PYTHONPATH");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_library, nothing),
@@ -283,6 +331,7 @@ int main(void) {
         cmocka_unit_test_setup(test_driver_registers, nothing),
         cmocka_unit_test_setup(test_choice, nothing),
         cmocka_unit_test_setup(test_cache, nothing),
+        cmocka_unit_test_setup(test_packages, nothing),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -19,9 +19,9 @@ typedef struct tk_assembler {
 } tk_assembler;
 
 /* The one that the environment asks for (TIKI_ASSEMBLER by its word, TIKI_PTXAS and
- * TIKI_NVPTXCOMPILER by its file), else the first that is there. Starts no process but python3,
- * once, to find its package. TK_UNSUPPORTED that says of each why it is not there and how to get
- * it, TK_INVALID_ARGUMENT for another word. Any thread. */
+ * TIKI_NVPTXCOMPILER by its file), else the first that is there. Starts no process but a
+ * python3 that is a script, once, to find its package. TK_UNSUPPORTED that says of each why it is
+ * not there and how to get it, TK_INVALID_ARGUMENT for another word. Any thread. */
 tk_status tk_assembler_choose(tk_assembler *out);
 
 /* Adds binary, log and report to an artifact that has its text.

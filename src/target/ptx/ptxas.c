@@ -1,13 +1,15 @@
 /* ptxas, a program: where it is, and running it.
  *
  * It is found without starting anything, so that a kernel that is in the cache starts no process:
- * the first in PATH, else that of the Python package nvidia-cuda-nvcc, whose folder is looked for
- * beside python3 and, only if it is not there, asked of python3 itself, once a process. */
+ * the first in PATH, else that of the Python package nvidia-cuda-nvcc, which is looked for where a
+ * python3 has its packages. Only a python3 that is a script, which may start any other, is asked
+ * itself, once a process. */
 #define _GNU_SOURCE
 #include "target/ptx/assemblers.h"
 
 #include <glob.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,20 +22,59 @@
 
 /* ---- where it is ---- */
 
-/* As a package that was installed for the first python3 in PATH. */
-static bool find_beside_python(char path[PATH_BYTES]) {
-    char pattern[PATH_BYTES];
+static bool first_match(char path[PATH_BYTES], const char *format, ...) TK_PRINTF(2, 3);
+static bool first_match(char path[PATH_BYTES], const char *format, ...) {
+    char pattern[PATH_BYTES + 64];
     glob_t found;
-    if (!tk_program_find("python3", path, PATH_BYTES)) return false;
-    char *slash = strrchr(path, '/');
-    *slash = 0;
-    int written =
-        snprintf(pattern, sizeof pattern, "%s/../lib/python3*/*-packages/nvidia/*/bin/ptxas", path);
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vsnprintf(pattern, sizeof pattern, format, arguments);
+    va_end(arguments);
     if (written >= (int)sizeof pattern || glob(pattern, 0, NULL, &found)) return false;
     bool fits = found.gl_pathc > 0 && strlen(found.gl_pathv[0]) < PATH_BYTES;
     if (fits) snprintf(path, PATH_BYTES, "%s", found.gl_pathv[0]);
     globfree(&found);
     return fits && tk_is_program(path);
+}
+
+#define IN_PACKAGES "nvidia/*/bin/ptxas"
+
+/* As a package that was installed for the python3 of that path. */
+static bool find_beside(const char *python, char path[PATH_BYTES]) {
+    int folder = (int)(strrchr(python, '/') - python);
+    return first_match(path, "%.*s/../lib/python3*/*-packages/" IN_PACKAGES, folder, python);
+}
+
+static bool find_in_python_path(char path[PATH_BYTES]) {
+    const char *at = getenv("PYTHONPATH");
+    while (at && *at) {
+        size_t length = strcspn(at, ":");
+        if (length && first_match(path, "%.*s/" IN_PACKAGES, (int)length, at)) return true;
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
+
+/* For the first python3 in PATH, the one that it is a link to, this user, the system. */
+static bool find_in_packages(const char *python, char path[PATH_BYTES]) {
+    const char *home = getenv("HOME");
+    char *real = realpath(python, NULL);
+    bool found =
+        find_in_python_path(path) || find_beside(python, path) ||
+        (real && find_beside(real, path)) ||
+        (home && first_match(path, "%s/.local/lib/python3*/site-packages/" IN_PACKAGES, home)) ||
+        first_match(path, "/usr/local/lib/python3*/dist-packages/" IN_PACKAGES) ||
+        first_match(path, "/usr/lib/python3/dist-packages/" IN_PACKAGES);
+    free(real);
+    return found;
+}
+
+static bool is_script(const char *python) {
+    char begin[2] = {0};
+    FILE *file = fopen(python, "rb");
+    bool is = file && fread(begin, 1, 2, file) == 2 && !memcmp(begin, "#!", 2);
+    if (file) fclose(file);
+    return is;
 }
 
 static const char *const where_files[] = {"where", NULL};
@@ -64,7 +105,11 @@ static char python_says[PATH_BYTES];
 static void ask_python_once(void) { ask_python(python_says); }
 
 bool tk_ptxas_find(char path[PATH_BYTES]) {
-    if (tk_program_find("ptxas", path, PATH_BYTES) || find_beside_python(path)) return true;
+    char python[PATH_BYTES];
+    if (tk_program_find("ptxas", path, PATH_BYTES)) return true;
+    if (!tk_program_find("python3", python, sizeof python)) return false;
+    if (find_in_packages(python, path)) return true;
+    if (!is_script(python)) return false;
     (void)pthread_once(&asked, ask_python_once);
     snprintf(path, PATH_BYTES, "%s", python_says);
     return *path && tk_is_program(path);
