@@ -80,6 +80,10 @@ TK_API tk_status tk_kernel_build_cute(const tk_kernel *kernel, const tk_build *h
  * path. TK_UNSUPPORTED that says why there is none. Any thread. */
 TK_API tk_status tk_assembler_name(char *text, size_t capacity);
 
+/* The same for people, with its version: "ptxas 13.0.88 of /usr/local/cuda/bin/ptxas". Starts the
+ * program to ask it. */
+TK_API tk_status tk_assembler_describe(char *text, size_t capacity);
+
 /* The version of the CuTe compiler into `text`; the errors of tk_kernel_build_cute. */
 TK_API tk_status tk_cute_version(char *text, size_t capacity);
 

@@ -32,6 +32,13 @@ bool interrupted_twice(void *arg);
 /* TK_UNSUPPORTED when the model in `folder` has a tokenizer other than Tiki's bytes. */
 tk_status check_byte_level(const char *folder, const tk_model_config *config);
 
+/* What is made from here on is on the device: "cpu", "emulator", "gpu". */
+tk_status use_device(tk_context *context, const char *name);
+
+/* tk_model_load of a model of bytes, onto the device, which is then in use. */
+tk_status load_byte_model(tk_context *context, const char *device, const char *folder,
+                          tk_model_config *out_config, tk_tree *parameters);
+
 /* Seconds of a clock that never goes back. */
 double now(void);
 

@@ -6,7 +6,7 @@
 #include "cli/options.h"
 
 typedef struct evaluation {
-    const char *folder, *data;
+    const char *folder, *data, *device;
     int64_t batch, threads;
     tk_context *context;
     tk_model_config config;
@@ -19,8 +19,8 @@ static tk_status evaluate(evaluation *e, double *out_nats) {
     e->parameters = tk_tree_new();
     if (!e->parameters) return tk_error_set(TK_OUT_OF_MEMORY, "no memory for the model");
     if (status == TK_OK) status = tk_context_create(NULL, &e->context);
-    if (status == TK_OK) status = tk_model_load(e->context, e->folder, &e->config, e->parameters);
-    if (status == TK_OK) status = check_byte_level(e->folder, &e->config);
+    if (status == TK_OK)
+        status = load_byte_model(e->context, e->device, e->folder, &e->config, e->parameters);
     if (status == TK_OK) status = tk_corpus_load(&e->data, 1, &e->corpus);
     if (status != TK_OK) return status;
     tk_wait wait = {.poll = interrupted_twice};
@@ -30,11 +30,12 @@ static tk_status evaluate(evaluation *e, double *out_nats) {
 }
 
 int command_eval(int argc, char **argv) {
-    evaluation e = {.batch = 8};
+    evaluation e = {.batch = 8, .device = "cpu"};
     option items[] = {
         {"model", OPTION_PATH, &e.folder, .help = "folder of the model"},
         {"data", OPTION_PATH, &e.data, .help = "file to measure on"},
         {"batch", OPTION_INT, &e.batch, .help = "sequences at a time", NULL, 1, 1 << 20},
+        {"device", OPTION_CHOICE, &e.device, .help = "where to compute", "cpu|emulator|gpu", 0},
         {"threads", OPTION_INT, &e.threads, .help = "threads that compute; 0: all processors", NULL,
          0, 512},
     };

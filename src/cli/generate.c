@@ -8,7 +8,7 @@
 #include "cli/options.h"
 
 typedef struct writing {
-    const char *folder, *prompt;
+    const char *folder, *prompt, *device;
     int64_t tokens;
     tk_sampling sampling;
     int64_t seed, threads;
@@ -56,8 +56,8 @@ static tk_status load(writing *w) {
     if (status == TK_OK) status = tk_context_create(NULL, &w->context);
     w->parameters = tk_tree_new();
     if (!w->parameters) return no_memory();
-    if (status == TK_OK) status = tk_model_load(w->context, w->folder, &w->config, w->parameters);
-    if (status == TK_OK) status = check_byte_level(w->folder, &w->config);
+    if (status == TK_OK)
+        status = load_byte_model(w->context, w->device, w->folder, &w->config, w->parameters);
     if (status == TK_OK)
         status = tk_kv_cache_create(w->context, w->config.layers, w->config.context, &w->cache);
     w->logits = malloc((size_t)(status == TK_OK ? w->config.vocab : 1) * sizeof *w->logits);
@@ -134,7 +134,7 @@ static void end(writing *w) {
 }
 
 int command_generate(int argc, char **argv) {
-    writing w = {.tokens = 200, .sampling = {.temperature = 0.8, .top_p = 1}};
+    writing w = {.tokens = 200, .device = "cpu", .sampling = {.temperature = 0.8, .top_p = 1}};
     option items[] = {
         {"model", OPTION_PATH, &w.folder, .help = "folder of the model"},
         {"prompt", OPTION_TEXT, &w.prompt, .help = "text to go on from; - reads standard input"},
@@ -146,6 +146,7 @@ int command_generate(int argc, char **argv) {
         {"top-p", OPTION_REAL, &w.sampling.top_p,
          .help = "choose among the likeliest with this share", NULL, 1e-9, 1},
         {"seed", OPTION_INT, &w.seed, .help = "of the choices", NULL, 0, 9e15},
+        {"device", OPTION_CHOICE, &w.device, .help = "where to compute", "cpu|emulator|gpu", 0},
         {"threads", OPTION_INT, &w.threads, .help = "threads that compute; 0: all processors", NULL,
          0, 512},
         {"stats", OPTION_FLAG, &w.stats, .help = "print the speed to standard error"},

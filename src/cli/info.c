@@ -31,7 +31,7 @@ static void print_gpus(void) {
 
 static void print_assembler(void) {
     char name[1400];
-    bool there = tk_assembler_name(name, sizeof name) == TK_OK;
+    bool there = tk_assembler_describe(name, sizeof name) == TK_OK;
     printf("assembler  %s%s\n", there ? "" : "off: ", there ? name : tk_error_message());
 }
 

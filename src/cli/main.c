@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/kernel_file.h"
 #include "cli/layout.h"
+#include "tiki/devices.h"
 #include "tiki/version.h"
 
 typedef struct command {
@@ -99,6 +100,27 @@ tk_status check_byte_level(const char *folder, const tk_model_config *config) {
     return tk_error_set(TK_UNSUPPORTED,
                         "%s: the model has a vocabulary of %lld tokens, expected the 256 bytes",
                         folder, (long long)config->vocab);
+}
+
+tk_status use_device(tk_context *context, const char *name) {
+    tk_stream_id stream;
+    tk_status status = tk_device_stream(context, name, &stream);
+    if (status == TK_OK) (void)tk_stream_use(context, stream);
+    return status;
+}
+
+tk_status load_byte_model(tk_context *context, const char *device, const char *folder,
+                          tk_model_config *out_config, tk_tree *parameters) {
+    tk_stream_id stream;
+    tk_status status = tk_device_stream(context, device, &stream);
+    if (status == TK_OK) status = tk_model_load(context, folder, out_config, parameters);
+    if (status == TK_OK) status = check_byte_level(folder, out_config);
+    for (size_t i = 0; status == TK_OK && i < tk_tree_count(parameters); i++) {
+        tk_array moved = tk_to_stream(tk_tree_at(parameters, i), stream);
+        status = tk_tree_set_at(parameters, i, moved);
+        tk_release(moved);
+    }
+    return status == TK_OK ? use_device(context, device) : status;
 }
 
 int main(int argc, char **argv) {

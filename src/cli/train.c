@@ -10,7 +10,6 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/run.h"
-#include "tiki/devices.h"
 
 typedef struct settings {
     text_list data;
@@ -289,21 +288,13 @@ static tk_status open_folder(session *w) {
     return status == TK_OK ? tk_run_log_open(path, w->step, &w->log) : status;
 }
 
-/* What is made from here on is on the device. */
-static tk_status use_device(session *w) {
-    tk_stream_id stream;
-    tk_status status = tk_device_stream(w->context, w->s.device, &stream);
-    if (status == TK_OK) (void)tk_stream_use(w->context, stream);
-    return status;
-}
-
 static tk_status prepare(session *w) {
     tk_status status = tk_threads_set((int)w->s.threads);
     if (status == TK_OK) status = load_data(w);
     if (status == TK_OK) status = describe_run(w);
     if (status == TK_OK) status = make_options(w);
     if (status == TK_OK) status = tk_context_create(NULL, &w->context);
-    if (status == TK_OK) status = use_device(w);
+    if (status == TK_OK) status = use_device(w->context, w->s.device);
     if (status == TK_OK)
         status = tk_trainer_create(w->context, &w->options, tk_corpus_bytes(w->corpus),
                                    w->train_size, &w->trainer);

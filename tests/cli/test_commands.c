@@ -69,6 +69,30 @@ static void test_devices(void **state) {
     assert_refused(&far, 2, "expected one of cpu|emulator|gpu");
 }
 
+/* A model that was trained there writes and is measured there and here alike. */
+static void test_models_on_devices(void **state) {
+    (void)state;
+    outcome here, far;
+    char model[512];
+    snprintf(model, sizeof model, "%s", in_folder("on-emulator"));
+    assert_ok(tk_file_write(in_folder("few"), "the loss of the loss is the loss", 32));
+    RUN(&here, "eval", "--model", model, "--data", in_folder("few"), "--batch", "1");
+    RUN(&far, "eval", "--model", model, "--data", in_folder("few"), "--batch", "1", "--device",
+        "emulator");
+    assert_code(&far, 0);
+    double nats[] = {strtod(here.out, NULL), strtod(far.out, NULL)};
+    assert_true(nats[0] > 1 && fabs(nats[0] - nats[1]) < 1e-4);
+    RUN(&here, "generate", "--model", model, "--prompt", "the", "--tokens", "12", "--seed", "5");
+    RUN(&far, "generate", "--model", model, "--prompt", "the", "--tokens", "12", "--seed", "5",
+        "--device", "emulator");
+    assert_code(&far, 0);
+    assert_string_equal(far.out, here.out);
+    RUN(&far, "eval", "--model", model, "--data", in_folder("few"), "--device", "tpu");
+    assert_refused(&far, 2, "expected one of cpu|emulator|gpu");
+    RUN(&far, "generate", "--model", model, "--prompt", "the", "--device", "tpu");
+    assert_refused(&far, 2, "expected one of cpu|emulator|gpu");
+}
+
 static void test_wrong_uses(void **state) {
     (void)state;
     outcome result;
@@ -344,21 +368,14 @@ static int prepare(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_train),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_wrong_uses),
-        cmocka_unit_test(test_state),
-        cmocka_unit_test(test_config),
-        cmocka_unit_test(test_eval),
-        cmocka_unit_test(test_generate),
-        cmocka_unit_test(test_prompt_from_input),
-        cmocka_unit_test(test_long_prompt),
-        cmocka_unit_test(test_other_tokenizers),
-        cmocka_unit_test(test_config_file),
-        cmocka_unit_test(test_eval_data),
-        cmocka_unit_test(test_info),
-        cmocka_unit_test(test_config_types),
+        cmocka_unit_test(test_help),        cmocka_unit_test(test_train),
+        cmocka_unit_test(test_devices),     cmocka_unit_test(test_models_on_devices),
+        cmocka_unit_test(test_wrong_uses),  cmocka_unit_test(test_state),
+        cmocka_unit_test(test_config),      cmocka_unit_test(test_eval),
+        cmocka_unit_test(test_generate),    cmocka_unit_test(test_prompt_from_input),
+        cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_other_tokenizers),
+        cmocka_unit_test(test_config_file), cmocka_unit_test(test_eval_data),
+        cmocka_unit_test(test_info),        cmocka_unit_test(test_config_types),
     };
     return cmocka_run_group_tests(tests, prepare, remove_folder);
 }

@@ -166,6 +166,7 @@ static void artifacts(void **state) {
     gives_status(tk_kernel_build_cute(P(kernel), NULL, P(&out_artifact)));
     gives_status(tk_kernel_build(P(kernel), NULL, P(&out_artifact)));
     gives_status(tk_assembler_name(P(version), sizeof version));
+    gives_status(tk_assembler_describe(P(version), sizeof version));
     gives_status(tk_cute_version(P(version), sizeof version));
     gives_status(tk_cute_describe(P(version), sizeof version));
     gives_nothing(tk_cute_use_python(P("python3")));

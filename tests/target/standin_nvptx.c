@@ -13,6 +13,7 @@ typedef struct nvPTXCompiler {
 
 EXPORT int nvPTXCompilerCreate(nvPTXCompiler **out, size_t length, const char *text);
 EXPORT int nvPTXCompilerDestroy(nvPTXCompiler **compiler);
+EXPORT int nvPTXCompilerGetVersion(unsigned *major, unsigned *minor);
 EXPORT int nvPTXCompilerCompile(nvPTXCompiler *compiler, int count, const char *const *options);
 EXPORT int nvPTXCompilerGetCompiledProgramSize(nvPTXCompiler *compiler, size_t *bytes);
 EXPORT int nvPTXCompilerGetCompiledProgram(nvPTXCompiler *compiler, void *out);
@@ -26,6 +27,12 @@ int nvPTXCompilerCreate(nvPTXCompiler **out, size_t length, const char *text) {
     made->text = calloc(1, length + 1);
     memcpy(made->text, text, length);
     *out = made;
+    return 0;
+}
+
+int nvPTXCompilerGetVersion(unsigned *major, unsigned *minor) {
+    *major = 12;
+    *minor = 9;
     return 0;
 }
 

@@ -219,6 +219,34 @@ static void assert_chosen(const char *word) {
     assert_true(!strncmp(name, word, strlen(word)));
 }
 
+/* What `tiki info` shows: version and path. */
+static void assert_described(const char *format, const char *path) {
+    char text[1400], expected[1400];
+    assert_ok(tk_assembler_describe(text, sizeof text));
+    snprintf(expected, sizeof expected, format, path);
+    assert_string_equal(text, expected);
+}
+
+static void write_program(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    assert_true(file && fputs(text, file) >= 0 && fclose(file) == 0 && chmod(path, 0700) == 0);
+}
+
+static void test_description(void **state) {
+    (void)state;
+    char path[600];
+    use_library();
+    assert_described("nvPTXCompiler 12.9 of %s", getenv("TIKI_NVPTXCOMPILER"));
+    unsetenv("TIKI_NVPTXCOMPILER");
+    snprintf(path, sizeof path, "%s/ptxas", folder);
+    write_program(path, "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n");
+    assert_int_equal(setenv("TIKI_PTXAS", path, 1), 0);
+    assert_described("ptxas 13.0.88 of %s", path);
+    write_program(path, "#!/bin/sh\nexit 3\n");
+    assert_described("ptxas of %s", path);
+    (void)remove(path);
+}
+
 static void test_choice(void **state) {
     (void)state;
     tk_assembler chosen;
@@ -329,6 +357,7 @@ int main(void) {
         cmocka_unit_test_setup(test_driver, nothing),
         cmocka_unit_test_setup(test_driver_fails, nothing),
         cmocka_unit_test_setup(test_driver_registers, nothing),
+        cmocka_unit_test_setup(test_description, nothing),
         cmocka_unit_test_setup(test_choice, nothing),
         cmocka_unit_test_setup(test_cache, nothing),
         cmocka_unit_test_setup(test_packages, nothing),

@@ -108,6 +108,21 @@ tk_status tk_assembler_name(char *text, size_t capacity) {
     return TK_OK;
 }
 
+tk_status tk_assembler_describe(char *text, size_t capacity) {
+    tk_assembler a;
+    char version[40] = "";
+    TK_NEED(text);
+    TK_TRY(tk_assembler_choose(&a));
+    if (a.kind == TK_ASSEMBLER_DRIVER) {
+        snprintf(text, capacity, "%.*s", (int)strcspn(a.identity, ","), a.identity);
+        return TK_OK;
+    }
+    if (a.kind == TK_ASSEMBLER_PTXAS) tk_ptxas_version(a.path, version, sizeof version);
+    if (a.kind == TK_ASSEMBLER_LIBRARY) tk_nvptx_version(a.path, version, sizeof version);
+    snprintf(text, capacity, "%s%s%s of %s", a.word, *version ? " " : "", version, a.path);
+    return TK_OK;
+}
+
 /* ---- the report ---- */
 
 /* The number before `words` in the log, -1 when they are not there. */

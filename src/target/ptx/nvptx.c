@@ -90,6 +90,18 @@ static tk_status library_at(const char *path, library *out) {
     return status;
 }
 
+void tk_nvptx_version(const char *path, char *text, size_t bytes) {
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    int (*ask)(unsigned *major, unsigned *minor) = NULL;
+    unsigned major = 0, minor = 0;
+    *text = 0;
+    if (!object) return;
+    if (find_symbol(object, path, "nvPTXCompilerGetVersion", &ask) == TK_OK &&
+        ask(&major, &minor) == SUCCESS)
+        snprintf(text, bytes, "%u.%u", major, minor);
+    (void)dlclose(object);
+}
+
 /* ---- one text ---- */
 
 static tk_status fail(const char *what, int result) {

@@ -119,6 +119,33 @@ bool tk_ptxas_is_program(const char *path) {
     return strlen(path) < PATH_BYTES && tk_is_program(path);
 }
 
+/* ---- its version ---- */
+
+static const char *const version_files[] = {"log", NULL};
+
+/* The word behind ", V" in what the program says of itself. */
+static void read_version(const char *log, char *text, size_t bytes) {
+    const char *at = strstr(log, ", V");
+    if (at) snprintf(text, bytes, "%.*s", (int)strspn(at + 3, "0123456789."), at + 3);
+}
+
+void tk_ptxas_version(const char *program, char *text, size_t bytes) {
+    tk_work_folder folder;
+    char path[640], *log;
+    size_t length;
+    int exit_code;
+    const char *const argv[] = {program, "--version", NULL};
+    *text = 0;
+    if (tk_work_folder_create(&folder) != TK_OK) return;
+    tk_work_path(&folder, "log", path, sizeof path);
+    if (tk_process_run(argv, path, &exit_code) == TK_OK &&
+        tk_work_read(path, &log, &length) == TK_OK) {
+        read_version(log, text, bytes);
+        tk_free(log);
+    }
+    tk_work_folder_remove(&folder, version_files);
+}
+
 /* ---- running it ---- */
 
 static const char *const work_files[] = {"kernel.ptx", "kernel.cubin", "log", NULL};
