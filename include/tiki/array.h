@@ -75,7 +75,9 @@ typedef struct tk_context_options {
 TK_API tk_status tk_context_create(const tk_context_options *options, tk_context **out_context);
 
 /* Waits for running work and frees the context, its arrays included. NULL is allowed. Handles that
- * are still held become invalid: release them first. */
+ * are still held become invalid: release them first. Called by what the context runs (a release
+ * function of memory that an evaluation lets go) it would wait for itself: it does nothing then,
+ * and this thread's error is a TK_CONTEXT_ERROR that says so. */
 TK_API void tk_context_release(tk_context *context);
 
 /* The context of an array; NULL for TK_NO_ARRAY. Borrowed. */

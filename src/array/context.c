@@ -94,10 +94,21 @@ static void drain_streams(tk_context *context) {
     while ((stream = unfinished_stream(context))) (void)tk_stream_wait(stream, NULL);
 }
 
+static bool is_in_own_task(const tk_context *context) {
+    for (size_t i = 0; i < context->streams.count; i++)
+        if (tk_stream_is_mine(context->streams.items[i])) return true;
+    return false;
+}
+
 void tk_context_release(tk_context *context) {
     if (!context) return;
     if (context->fork_epoch != tk_fork_epoch())
         return; /* its locks may be held for ever: left as it is */
+    if (is_in_own_task(context)) {
+        (void)tk_fail(TK_CONTEXT_ERROR, "a context cannot be released by what it runs: it would "
+                                        "wait for itself; release it afterwards");
+        return;
+    }
     drain_streams(context);
     for (size_t i = 0; i < context->streams.count; i++) tk_stream_close(context->streams.items[i]);
     tk_vec_deinit(&context->streams);

@@ -403,6 +403,13 @@ int64_t tk_stream_pending(tk_stream *stream) {
     return pending;
 }
 
+bool tk_stream_is_mine(tk_stream *stream) {
+    pthread_mutex_lock(&stream->lock);
+    bool mine = runs_on_this_thread(stream);
+    pthread_mutex_unlock(&stream->lock);
+    return mine;
+}
+
 bool tk_event_done(tk_event event) {
     if (!event.stream) return true;
     if (inherited(event.stream)) return false;

@@ -66,6 +66,9 @@ tk_event tk_stream_record(tk_stream *stream);
 /* Whether this thread is in a task of any stream; what it would wait for may then wait for it. */
 bool tk_stream_is_in_task(void);
 
+/* Whether the calling thread runs a task of this stream. */
+bool tk_stream_is_mine(tk_stream *stream);
+
 /* Tasks submitted and not done, the running one included. */
 int64_t tk_stream_pending(tk_stream *stream);
 

@@ -80,7 +80,7 @@ static void evaluations_let_go(void **state) {
 typedef struct impatient {
     owner *owner;
     tk_array sum; /* what is being computed when `release` runs */
-    tk_status evaluated, synchronized;
+    tk_status evaluated, synchronized, closed;
 } impatient;
 
 static void release_and_wait(void *arg) {
@@ -88,6 +88,8 @@ static void release_and_wait(void *arg) {
     release(i->owner);
     i->evaluated = tk_eval(i->sum);
     i->synchronized = tk_synchronize(i->owner->ctx);
+    tk_context_release(i->owner->ctx);
+    i->closed = tk_error_code();
 }
 
 /* What would wait for itself is refused, not waited for; the evaluation goes on. */
@@ -105,6 +107,7 @@ static void waiting_for_oneself_is_refused(void **state) {
         assert_int_equal(o->released, queued + 1);
         assert_int_equal(i.evaluated, TK_INVALID_ARGUMENT);
         assert_int_equal(i.synchronized, TK_INVALID_ARGUMENT);
+        assert_int_equal(i.closed, TK_CONTEXT_ERROR);
         tk_release(i.sum);
         tk_scope_close(scope);
     }
