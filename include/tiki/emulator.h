@@ -18,6 +18,7 @@ TK_BEGIN_DECLS
     X(RACE_SHARED, "shared race", "two unordered accesses to shared memory, one of them a write")  \
     X(RACE_GLOBAL, "global race", "two unordered accesses to global memory, one of them a write")  \
     X(UNSET_SHARED, "unset shared memory", "a read of shared memory that nobody wrote")            \
+    X(UNSET_GLOBAL, "unset global memory", "a read of new memory that the launch has not written") \
     X(UNSET_REGISTER, "unset register", "a read of an element of a register tensor never written") \
     X(OUT_OF_BOUNDS, "out of bounds", "an access beyond its buffer")                               \
     X(MISALIGNED, "misaligned", "an address that is no multiple of the access's size")             \
@@ -101,7 +102,9 @@ typedef struct tk_kemulate {
     size_t n_arguments;
     const tk_kargument *arguments; /* scalars; not looked at for pointers */
     const tk_kbuffer *buffers;     /* one for each argument; not looked at for scalars */
-    tk_klaunch launch;             /* with a block extent of 0: what the contract says */
+    const bool *unset; /* one for each argument: new memory, of which the launch may read only what
+                          it wrote; NULL: none is */
+    tk_klaunch launch; /* with a block extent of 0: what the contract says */
 } tk_kemulate;
 
 typedef struct tk_emulation tk_emulation;

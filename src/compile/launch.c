@@ -400,7 +400,8 @@ tk_status tk_launch_operand(tk_operand_copies *copies, const tk_strided *view, i
     return TK_OK;
 }
 
-static tk_status resolve(tk_operand_copies *copies, const tk_bound *bound, tk_run_argument *out) {
+static tk_status resolve(tk_operand_copies *copies, const tk_launch_record *record,
+                         const tk_bound *bound, tk_run_argument *out) {
     *out = (tk_run_argument){.bits = bound->bits};
     if (!bound->is_input && !bound->is_output) return TK_OK;
     const tk_body_call *call = copies->call;
@@ -411,6 +412,7 @@ static tk_status resolve(tk_operand_copies *copies, const tk_bound *bound, tk_ru
         TK_TRY(tk_launch_operand(copies, &call->inputs[bound->index], bound->align, &view));
     out->data = view.data;
     out->bytes = bytes_of(&view);
+    out->unset = bound->is_output && record->donors[bound->index] < 0;
     return TK_OK;
 }
 
@@ -422,7 +424,7 @@ static tk_status run_bound(const tk_launch_record *record, const tk_body_call *c
     if (!arguments) return tk_fail(TK_OUT_OF_MEMORY, "no memory for a launch");
     tk_status status = TK_OK;
     for (size_t i = 0; status == TK_OK && i < launch->n_bound; i++)
-        status = resolve(&copies, &launch->bound[i], &arguments[i]);
+        status = resolve(&copies, record, &launch->bound[i], &arguments[i]);
     tk_run run = {launch->kernel, launch->site, launch->n_bound, arguments, launch->target, NULL};
     if (status == TK_OK) status = tk_run_kernel(call->device, call->queue, &run);
     tk_release_copies(&copies);

@@ -28,14 +28,21 @@ static tk_status report(const tk_run *run, const tk_emulation *emulation) {
                    finding.message, finding.operation, finding.line, more);
 }
 
-static tk_status emulate(const tk_run *run, tk_kargument *arguments, tk_kbuffer *buffers) {
+static tk_status emulate(const tk_run *run, tk_kargument *arguments, tk_kbuffer *buffers,
+                         bool *unset) {
     for (size_t i = 0; i < run->n_arguments; i++) {
         const tk_run_argument *from = &run->arguments[i];
         arguments[i].bits = from->bits;
-        if (from->data)
-            buffers[i] = (tk_kbuffer){(char *)from->data - from->before, from->bytes, from->before};
+        if (!from->data) continue;
+        char *data = (char *)from->data - from->before;
+        if (from->unset) memset(data, 0xff, from->bytes);
+        buffers[i] = (tk_kbuffer){data, from->bytes, from->before};
+        unset[i] = from->unset;
     }
-    tk_kemulate how = {.n_arguments = run->n_arguments, .arguments = arguments, .buffers = buffers};
+    tk_kemulate how = {.n_arguments = run->n_arguments,
+                       .arguments = arguments,
+                       .buffers = buffers,
+                       .unset = unset};
     tk_emulation *emulation;
     TK_TRY(tk_kernel_emulate(run->kernel, &how, &emulation));
     tk_status status = report(run, emulation);
@@ -53,11 +60,14 @@ static tk_status run_on_emulator(const tk_run *run) {
                        tk_run_text(run, what, sizeof what), tk_target_name(run->target));
     tk_kargument *arguments = tk_calloc(run->n_arguments + 1, sizeof *arguments);
     tk_kbuffer *buffers = tk_calloc(run->n_arguments + 1, sizeof *buffers);
+    bool *unset = tk_calloc(run->n_arguments + 1, sizeof *unset);
     tk_status status = TK_OK;
-    if (!arguments || !buffers) status = tk_fail(TK_OUT_OF_MEMORY, "no memory for a launch");
-    if (status == TK_OK) status = emulate(run, arguments, buffers);
+    if (!arguments || !buffers || !unset)
+        status = tk_fail(TK_OUT_OF_MEMORY, "no memory for a launch");
+    if (status == TK_OK) status = emulate(run, arguments, buffers, unset);
     tk_free(arguments);
     tk_free(buffers);
+    tk_free(unset);
     return status;
 }
 

@@ -17,6 +17,7 @@ typedef struct tk_run_argument {
     uint64_t bits;
     void *data;
     size_t before, bytes;
+    bool unset; /* new memory: on the emulator its bytes are 0xff until they are written */
 } tk_run_argument;
 
 /* What a GPU needs of a kernel's body, for launches that were recalled without it. */

@@ -148,6 +148,7 @@ typedef struct tk_emu_buffer {
     uint64_t bytes;
     uint8_t access;  /* a tk_kaccess, TK_EMU_JOINED */
     uint32_t number; /* of the buffer whose pages hold it: itself, or another that it overlaps */
+    bool unset;      /* new memory */
 } tk_emu_buffer;
 
 /* A tensor map with values. It has the size of the hardware's, so a kernel can move it. */
@@ -612,6 +613,11 @@ struct tk_emu_page {
     tk_emu_cell cells[];
 };
 tk_emu_page *tk_emu_page_of(tk_emu_group *group, uint32_t buffer, uint64_t offset);
+
+/* Whether one of `count` units of a page is new memory that neither the group nor one before it
+ * wrote. */
+bool tk_emu_page_is_unset(const tk_emu_launch *launch, const tk_emu_page *page, size_t first,
+                          size_t count);
 
 /* Writes the group's pages to the buffers and checks them against those of other groups; frees
  * them. Groups come in order, one at a time. */

@@ -183,6 +183,15 @@ void tk_emu_global_exchange(tk_emu_launch *launch) {
     }
 }
 
+bool tk_emu_page_is_unset(const tk_emu_launch *launch, const tk_emu_page *page, size_t first,
+                          size_t count) {
+    if (!launch->buffers[page->key >> TK_EMU_BUFFER_SHIFT].unset) return false;
+    const record *past = launch->global->capacity ? *record_place(launch->global, page->key) : NULL;
+    for (size_t i = first; i < first + count; i++)
+        if (!page->cells[i].write && !(past && past->units[i].writer)) return true;
+    return false;
+}
+
 /* ---- merging ---- */
 
 /* The first block of a group. */

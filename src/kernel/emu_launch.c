@@ -185,6 +185,7 @@ static tk_status join_overlapping(tk_emu_launch *launch, const tk_kernel *kernel
                                kernel->name, j, i);
             a->access |= TK_EMU_JOINED, b->access |= TK_EMU_JOINED;
             b->number = a->number;
+            launch->buffers[a->number].unset &= b->unset;
         }
     return TK_OK;
 }
@@ -204,8 +205,10 @@ static tk_status set_buffers(tk_emu_launch *launch, const tk_kernel *kernel,
                 TK_INVALID_ARGUMENT,
                 "kernel %s: the buffer of argument %s has %zu bytes and its pointer is at %zu",
                 kernel->name, param->value->name, buffer->bytes, buffer->offset);
-        launch->buffers[i] =
-            (tk_emu_buffer){.data = buffer->data, .bytes = buffer->bytes, .access = param->access};
+        launch->buffers[i] = (tk_emu_buffer){.data = buffer->data,
+                                             .bytes = buffer->bytes,
+                                             .access = param->access,
+                                             .unset = how->unset && how->unset[i]};
     }
     return join_overlapping(launch, kernel);
 }

@@ -282,9 +282,30 @@ static void load_global_run(request *r) {
     take_run(r, bytes);
 }
 
+/* `access` is of a page of global memory. */
+static void check_set_global(const request *r, int lane, const tk_emu_page *page,
+                             const tk_emu_access *access) {
+    uint64_t offset;
+    const tk_emu_launch *launch = r->warp->block->launch;
+    if (!tk_emu_page_is_unset(launch, page, (size_t)(access->cells - page->cells), access->count))
+        return;
+    const tk_emu_buffer *buffer = tk_emu_buffer_at(launch, r->address[lane], &offset);
+    tk_emu_report(r->warp, r->insn, lane, TK_KF_UNSET_GLOBAL,
+                  "byte %llu of buffer %u, which is new, is written by nobody before",
+                  (unsigned long long)offset, (unsigned)buffer->number);
+}
+
+static bool is_of_new_memory(const request *r, uint32_t mask) {
+    uint64_t offset;
+    const tk_emu_launch *launch = r->warp->block->launch;
+    const tk_emu_buffer *buffer =
+        tk_emu_buffer_at(launch, r->address[__builtin_ctz(mask)], &offset);
+    return launch->buffers[buffer->number].unset;
+}
+
 static void load_global(request *r, uint32_t mask) {
     uint32_t unit = r->warp->block->launch->program->global_unit;
-    if (r->run) {
+    if (r->run && !is_of_new_memory(r, mask)) {
         load_global_run(r);
         return;
     }
@@ -295,6 +316,7 @@ static void load_global(request *r, uint32_t mask) {
         if (page) {
             tk_emu_access access =
                 access_of(r, lane, page->cells + (size_t)(place - page->data) / unit, unit);
+            check_set_global(r, lane, page, &access);
             tk_emu_note_read(&access, 1u << lane);
         }
         if (place) take_bytes(r, lane, place);
@@ -386,7 +408,10 @@ BODY(load_ordered) {
         if (!place_of(&r, lane, &place)) return;
         if (place.cells) {
             tk_emu_access access = access_of(&r, lane, place.cells, unit_of(&r));
-            if (r.shared) check_set(&access, lane);
+            if (r.shared)
+                check_set(&access, lane);
+            else
+                check_set_global(&r, lane, place.page, &access);
             tk_emu_note_strong(&access, lane);
             tk_emu_synchronise(warp, insn, lane, place.cells, TK_EMU_READ);
         }
@@ -550,9 +575,13 @@ tk_emu_pick tk_emu_pick_store(const tk_kop *op) {
 /* ---- atomic operations ---- */
 
 /* Reads memory that nobody wrote, unless the operation replaces it. */
-static void check_update_set(const request *r, const tk_emu_access *access, int lane) {
-    if (r->shared && tk_kop_attr(r->insn->op, TK_KA_update) != TK_EMU_EXCHANGE)
+static void check_update_set(const request *r, const tk_emu_page *page, const tk_emu_access *access,
+                             int lane) {
+    if (tk_kop_attr(r->insn->op, TK_KA_update) == TK_EMU_EXCHANGE) return;
+    if (r->shared)
         check_set(access, lane);
+    else if (page)
+        check_set_global(r, lane, page, access);
 }
 
 static const unsigned char *operand_of(const request *r, int operand, int lane) {
@@ -590,7 +619,7 @@ static void update_lanes(tk_emu_warp *warp, const tk_emu_insn *insn, uint32_t ma
         tk_emu_place place;
         if (!begin_update(&r, lane, &place)) continue;
         tk_emu_access access = access_of(&r, lane, place.cells, unit_of(&r));
-        check_update_set(&r, &access, lane);
+        check_update_set(&r, place.page, &access, lane);
         tk_emu_note_strong(&access, lane);
         tk_emu_synchronise(warp, insn, lane, place.cells, TK_EMU_READ | TK_EMU_WRITE);
         update_lane(&r, lane, place.data, compares);

@@ -191,6 +191,14 @@ static tk_kvalue *constant(tk_kput *put, tk_kscalar scalar, uint64_t bits) {
     if (*put->status == TK_OK) *put->status = tk_kernel_constant(put->kernel, scalar, bits, &value);
     return value;
 }
+tk_kvalue *tk_kput_index(tk_kput *put, tk_kscalar scalar, int64_t value) {
+    if (*put->status == TK_OK && scalar == TK_K_I32 && (value < INT32_MIN || value > INT32_MAX))
+        *put->status =
+            tk_fail(TK_UNSUPPORTED, "%lld elements or steps: at most 2147483647 are counted here",
+                    (long long)value);
+    return tk_kput_integer(put, scalar, value);
+}
+
 tk_kvalue *tk_kput_integer(tk_kput *put, tk_kscalar scalar, int64_t value) {
     return constant(put, scalar, (uint64_t)value);
 }

@@ -70,6 +70,10 @@ tk_kvalue *tk_kput_compare(tk_kput *put, tk_kopcode code, const char *how, tk_kv
                            tk_kvalue *b);
 
 tk_kvalue *tk_kput_integer(tk_kput *put, tk_kscalar scalar, int64_t value);
+
+/* A constant that counts elements or steps; TK_UNSUPPORTED where the type does not hold it as a
+ * number with a sign. */
+tk_kvalue *tk_kput_index(tk_kput *put, tk_kscalar scalar, int64_t value);
 tk_kvalue *tk_kput_float(tk_kput *put, tk_kscalar scalar, double value);
 
 /* An `if` with two empty regions; tk_kput_into puts into one of them, tk_kput_yield ends it, and

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "kernel/check.h"
 #include "kernel/lower.h"
+#include "kernel/sym.h"
 #include "kernel/verify.h"
 
 typedef tk_kvalue *val;
@@ -26,11 +27,12 @@ typedef tk_klowerer lowerer;
 /* A fragment is spread over threads by its thread-value layout. */
 static bool is_fragment(val tile) { return tk_ktile_is_registers(tile) && tile->type.tv; }
 
+/* In 64 bits: a tile whose size is not known may have any. */
 static val whole_extent(tk_kput *p, val tile) {
     val product = NULL;
     for (int i = 0; i < tk_layout_rank(tk_ktile_layout(p->kernel, tile)); i++) {
         tk_kput_attr mode = {TK_KA_mode_index, i};
-        val extent = tk_kput_op(p, TK_KOP_extent, 1, &tile, 1, &mode, tk_ktype_scalar(TK_K_I32));
+        val extent = tk_kput_op(p, TK_KOP_extent, 1, &tile, 1, &mode, tk_ktype_scalar(TK_K_I64));
         product = product ? tk_kput_2(p, TK_KOP_mul, product, extent) : extent;
     }
     return product;
@@ -114,8 +116,8 @@ static tk_status write_out(tk_kput *p, const job *j, int64_t size, int64_t lanes
         tk_ktile_is_registers(j->target) || (j->source && tk_ktile_is_registers(j->source));
     int64_t group = alone ? 1 : tk_kgroup_size(p->kernel, j->op), vectors = size / lanes,
             rounds = (vectors + group - 1) / group;
-    val own = alone ? tk_kput_integer(p, TK_K_I32, 0) : tk_kgroup_member(p, j->op);
-    val each = tk_kput_integer(p, TK_K_I32, lanes);
+    val own = alone ? tk_kput_index(p, TK_K_I32, 0) : tk_kgroup_member(p, j->op);
+    val each = tk_kput_index(p, TK_K_I32, lanes);
     if (rounds > TK_KMOST_WRITTEN_OUT)
         return tk_fail(TK_UNSUPPORTED, "%s: %lld pieces a thread, at most %d are written out",
                        tk_kop_row_of(j->op->code)->name, (long long)rounds, TK_KMOST_WRITTEN_OUT);
@@ -123,13 +125,13 @@ static tk_status write_out(tk_kput *p, const job *j, int64_t size, int64_t lanes
         bool all = (i + 1) * group <= vectors;
         int64_t number;
         if (tk_kvalue_integer(own, &number)) {
-            work(p, j, tk_kput_integer(p, TK_K_I32, i * lanes), lanes, condition);
+            work(p, j, tk_kput_index(p, TK_K_I32, i * lanes), lanes, condition);
             continue;
         }
-        val at = i ? tk_kput_2(p, TK_KOP_add, own, tk_kput_integer(p, TK_K_I32, i * group)) : own;
+        val at = i ? tk_kput_2(p, TK_KOP_add, own, tk_kput_index(p, TK_K_I32, i * group)) : own;
         val inside =
             all ? NULL
-                : tk_kput_compare(p, TK_KOP_icmp, "slt", at, tk_kput_integer(p, TK_K_I32, vectors));
+                : tk_kput_compare(p, TK_KOP_icmp, "slt", at, tk_kput_index(p, TK_K_I32, vectors));
         if (lanes > 1) at = tk_kput_2(p, TK_KOP_mul, at, each);
         work(p, j, at, lanes, both(p, condition, inside));
     }
@@ -141,9 +143,11 @@ tk_status tk_klower_loop(tk_kput *p, const tk_kop *op, val end, tk_kput *out_inn
     tk_kop *loop;
     tk_kblock *body;
     int64_t unroll = 0;
-    tk_ktype index = tk_ktype_scalar(TK_K_I32);
-    val first = tk_kgroup_member(p, op);
-    val bounds[] = {first, end, tk_kput_integer(p, TK_K_I32, tk_kgroup_size(p->kernel, op))};
+    TK_TRY(*p->status);
+    tk_ktype index = end->type;
+    tk_kscalar scalar = (tk_kscalar)index.scalar;
+    val first = tk_ksym_as(p, scalar, tk_kgroup_member(p, op));
+    val bounds[] = {first, end, tk_kput_index(p, scalar, tk_kgroup_size(p->kernel, op))};
     TK_TRY(*p->status);
     tk_kop_spec spec = {
         .code = TK_KOP_for, .n_operands = 3, .operands = bounds, .attrs = &unroll, .loc = p->loc};
@@ -221,12 +225,12 @@ static void fill_piece(tk_kput *p, const job *j, val at, int64_t lanes, val cond
 val tk_klower_place(tk_kput *p, const tk_layout *layout, val number) {
     val sum = NULL;
     for (int i = 0; i < layout->leaf_count; i++) {
-        val extent = tk_kput_integer(p, TK_K_I32, layout->leaf[i].shape.value);
+        val extent = tk_kput_index(p, TK_K_I32, layout->leaf[i].shape.value);
         bool last = i == layout->leaf_count - 1;
         val part = last ? number : tk_kput_2(p, TK_KOP_urem, number, extent);
         if (!last) number = tk_kput_2(p, TK_KOP_udiv, number, extent);
         part = tk_kput_2(p, TK_KOP_mul, part,
-                         tk_kput_integer(p, TK_K_I32, layout->leaf[i].stride.value));
+                         tk_kput_index(p, TK_K_I32, layout->leaf[i].stride.value));
         sum = sum ? tk_kput_2(p, TK_KOP_add, sum, part) : part;
     }
     return sum;
@@ -268,8 +272,8 @@ static tk_status copy_fragment(tk_kput *p, const tk_kop *op, val condition) {
     first = tk_klower_place(p, &threads, own);
     for (int64_t v = 0; v < size.value && *p->status == TK_OK; v++) {
         val at =
-            tk_kput_2(p, TK_KOP_add, first, tk_kput_integer(p, TK_K_I32, tk_layout_at(&values, v)));
-        val number = tk_kput_integer(p, TK_K_I32, v);
+            tk_kput_2(p, TK_KOP_add, first, tk_kput_index(p, TK_K_I32, tk_layout_at(&values, v)));
+        val number = tk_kput_index(p, TK_K_I32, v);
         val value = tk_ktile_read(p, source, out ? number : at, 1, out ? NULL : condition);
         tk_ktile_write(p, target, out ? at : number, convert(p, value, target),
                        out ? condition : NULL);
@@ -332,8 +336,8 @@ static tk_status lower_work(const lowerer *w, tk_kput *p, tk_kop *op) {
 static tk_status among_warps(const lowerer *w, tk_kput *p, tk_kop *op) {
     int64_t first = 32 * tk_kop_attr(op, TK_KA_first), count = 32 * tk_kop_attr(op, TK_KA_count);
     val number = tk_kgroup_thread(p);
-    val own = tk_kput_2(p, TK_KOP_sub, number, tk_kput_integer(p, TK_K_I32, first));
-    val among = tk_kput_compare(p, TK_KOP_icmp, "ult", own, tk_kput_integer(p, TK_K_I32, count));
+    val own = tk_kput_2(p, TK_KOP_sub, number, tk_kput_index(p, TK_K_I32, first));
+    val among = tk_kput_compare(p, TK_KOP_icmp, "ult", own, tk_kput_index(p, TK_K_I32, count));
     tk_kput inner;
     TK_TRY(tk_klower_if(p, among, &inner));
     return lower_work(w, &inner, op);

@@ -24,7 +24,7 @@ static tk_status by_thread(tk_kput *p, const tk_kop *op, int64_t size) {
         return tk_fail(TK_UNSUPPORTED, "combine: %lld elements of a thread, at most %d",
                        (long long)size, TK_KMOST_WRITTEN_OUT);
     for (int64_t i = 0; i < size && *p->status == TK_OK; i++) {
-        val at = tk_kput_integer(p, TK_K_I32, i);
+        val at = tk_kput_index(p, TK_K_I32, i);
         val old = tk_ktile_read(p, target, at, 1, NULL);
         val more = tk_ktile_read(p, source, at, 1, NULL);
         tk_ktile_write(p, target, at, tk_kput_2(p, code_of(op), old, more), NULL);
@@ -76,8 +76,8 @@ static tk_status add_up(tk_kput *p, const tk_kop *op, const split *s, val kept, 
     tk_kblock *body;
     int64_t unroll = 0;
     tk_ktype types[] = {tk_ktype_scalar(TK_K_I32), (*sum)->type};
-    val list[] = {tk_kput_integer(p, TK_K_I32, 0), tk_kput_integer(p, TK_K_I32, s->n_rest),
-                  tk_kput_integer(p, TK_K_I32, 1), *sum};
+    val list[] = {tk_kput_index(p, TK_K_I32, 0), tk_kput_index(p, TK_K_I32, s->n_rest),
+                  tk_kput_index(p, TK_K_I32, 1), *sum};
     TK_TRY(*p->status);
     tk_kop_spec spec = {
         .code = TK_KOP_for, .n_operands = 4, .operands = list, .attrs = &unroll, .loc = p->loc};
@@ -86,7 +86,7 @@ static tk_status add_up(tk_kput *p, const tk_kop *op, const split *s, val kept, 
     TK_TRY(tk_kop_add_region(p->kernel, loop, 2, types, &body));
     TK_TRY(tk_kop_add_results(p->kernel, loop, 1, types + 1));
     tk_kput inner = tk_kput_into(p, loop, 0);
-    val zero = tk_kput_integer(p, TK_K_I32, 0);
+    val zero = tk_kput_index(p, TK_K_I32, 0);
     val rest = s->rest.leaf_count ? tk_klower_place(&inner, &s->rest, body->args[0]) : zero;
     val next = element(&inner, op, kept, rest, body->args[1]);
     tk_kput_yield(&inner, 1, &next);
@@ -95,7 +95,7 @@ static tk_status add_up(tk_kput *p, const tk_kop *op, const split *s, val kept, 
 }
 
 static tk_status one_target(tk_kput *p, const tk_kop *op, const split *s, val number) {
-    val zero = tk_kput_integer(p, TK_K_I32, 0);
+    val zero = tk_kput_index(p, TK_K_I32, 0);
     val kept = s->kept.leaf_count ? tk_klower_place(p, &s->kept, number) : zero;
     val sum = tk_ktile_read(p, op->operands[1], kept, 1, NULL);
     TK_TRY(*p->status);
@@ -109,7 +109,7 @@ static tk_status by_group(tk_kput *p, const tk_kop *op) {
     tk_kput inner;
     val number;
     TK_TRY(split_modes(p->kernel, op, &s));
-    val end = tk_kput_integer(p, TK_K_I32, s.n_kept);
+    val end = tk_kput_index(p, TK_K_I32, s.n_kept);
     TK_TRY(*p->status);
     TK_TRY(tk_klower_loop(p, op, end, &inner, &number));
     return one_target(&inner, op, &s, number);
@@ -118,8 +118,11 @@ static tk_status by_group(tk_kput *p, const tk_kop *op) {
 tk_status tk_klower_combine(const tk_klowerer *w, tk_kput *p, const tk_kop *op) {
     val source = op->operands[0], target = op->operands[1];
     int64_t size = tk_ktile_size(w->kernel, source);
-    if (size < 0 || size > INT32_MAX || tk_ktile_size(w->kernel, target) != size)
+    if (size < 0 || tk_ktile_size(w->kernel, target) != size)
         return tk_fail(TK_UNSUPPORTED, "combine: only of tiles of one known size");
+    if (size > INT32_MAX)
+        return tk_fail(TK_UNSUPPORTED, "combine: a tile of %lld elements, at most 2147483647",
+                       (long long)size);
     if (tk_kop_attr(op, TK_KA_group) == TK_KG_THREAD) return by_thread(p, op, size);
     if (tk_ktile_is_registers(source) || tk_ktile_is_registers(target))
         return tk_fail(TK_UNSUPPORTED, "combine: a group combines tiles in memory");

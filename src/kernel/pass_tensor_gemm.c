@@ -89,7 +89,7 @@ static tk_status take_operand(const tk_klowerer *w, tk_kput *p, val tile, bool i
     return o->shared ? take_shared(w, p, o) : TK_OK;
 }
 
-static val integer(tk_kput *p, int64_t value) { return tk_kput_integer(p, TK_K_I32, value); }
+static val integer(tk_kput *p, int64_t value) { return tk_kput_index(p, TK_K_I32, value); }
 
 /* The coordinates that a lane's address has in the first piece. Matrix i = lane / 8 of a is the
  * upper left, lower left, upper right, lower right 8 x 8 of 16 x 16; those of b are two along k,

@@ -191,7 +191,7 @@ static tk_status find_view(const tk_kop *op, val global, mover *m) {
 static tk_status put_coords(tk_kput *p, const mover *m, val *out) {
     tk_tuple coord;
     uint32_t next = 1;
-    for (int axis = 0; axis < m->map->rank; axis++) out[axis] = tk_kput_integer(p, TK_K_I32, 0);
+    for (int axis = 0; axis < m->map->rank; axis++) out[axis] = tk_kput_index(p, TK_K_I32, 0);
     if (!m->cut) return *p->status;
     TK_TRY(tk_tuple_parse(tk_kop_text(p->kernel, m->cut, TK_KA_coord), &coord));
     if (coord.leaf_count != m->map->rank) return refuse("a coordinate for each mode of the tile");
@@ -200,19 +200,19 @@ static tk_status put_coords(tk_kput *p, const mover *m, val *out) {
         int64_t each = m->map->box[m->axis[mode]];
         if (leaf.kind == TK_TERM_ANY) return refuse("a coordinate for each mode of the tile");
         if (leaf.kind == TK_TERM_STATIC) {
-            out[m->axis[mode]] = tk_kput_integer(p, TK_K_I32, leaf.value * each);
+            out[m->axis[mode]] = tk_kput_index(p, TK_K_I32, leaf.value * each);
             continue;
         }
         val number = m->cut->operands[next++];
         if (number->type.scalar == TK_K_I64)
             number = tk_kput_as(p, TK_KOP_truncate, number, TK_K_I32);
-        out[m->axis[mode]] = tk_kput_2(p, TK_KOP_mul, number, tk_kput_integer(p, TK_K_I32, each));
+        out[m->axis[mode]] = tk_kput_2(p, TK_KOP_mul, number, tk_kput_index(p, TK_K_I32, each));
     }
     return *p->status;
 }
 
 static tk_status put_copy(tk_kput *p, const tk_kop *op, const mover *m, bool load) {
-    val coords[5], map = op->operands[4], zero = tk_kput_integer(p, TK_K_I32, 0);
+    val coords[5], map = op->operands[4], zero = tk_kput_index(p, TK_K_I32, 0);
     TK_TRY(put_coords(p, m, coords));
     val place = tk_ktile_locate(p, m->shared, zero);
     val loading[10] = {place, map, op->operands[3], NULL, NULL}, storing[8] = {map, place, NULL};
@@ -230,7 +230,7 @@ static tk_status alone(tk_kput *p, const tk_kop *op, tk_kput *out) {
     *out = *p;
     if (tk_kop_attr(op, TK_KA_group) != TK_KG_THREAD)
         first = tk_kput_compare(p, TK_KOP_icmp, "eq", tk_kgroup_member(p, op),
-                                tk_kput_integer(p, TK_K_I32, 0));
+                                tk_kput_index(p, TK_K_I32, 0));
     if (first && condition) first = tk_kput_2(p, TK_KOP_and, first, condition);
     if (!first) first = condition;
     return first ? tk_klower_if(p, first, out) : *p->status;

@@ -79,10 +79,12 @@ static int dynamic_leaves(const tk_layout *layout) {
     return count;
 }
 
-static tk_kscalar index_of(tk_ktype type) {
+/* 32 bits where all is known: a static layout of shared memory. */
+static tk_kscalar index_of(tk_ktype type, const tk_layout *layout) {
     bool near =
         type.kind != TK_KT_VIEW || type.space == TK_KS_SHARED || type.space == TK_KS_CLUSTER;
-    return near && type.kind != TK_KT_LAYOUT ? TK_K_I32 : TK_K_I64;
+    bool known = tk_layout_is_static(layout);
+    return near && known && type.kind != TK_KT_LAYOUT ? TK_K_I32 : TK_K_I64;
 }
 
 /* layout, view, view_of */
@@ -93,7 +95,7 @@ static tk_status lower_source(lowerer *w, tk_kput *put, tk_kop *op) {
     lowered *v;
     TK_TRY(make(w, op, NULL, &v));
     TK_TRY(set_swizzle(w->kernel, op, v));
-    v->index = index_of(type);
+    v->index = index_of(type, &layout->outer);
     tk_ksym_bind(&layout->outer, leaves, &v->sym);
     TK_TRY(leaf_offset(put, layout, leaves + dynamic_leaves(&layout->outer), v));
     if (op->code == TK_KOP_view) v->base = op->operands[0];
@@ -349,11 +351,11 @@ static tk_status start_parts(lowerer *w, uint32_t count, val const *values, part
 static void add_type(parts *list, tk_ktype type) { list->types[list->count++] = type; }
 
 static void add_types(const tk_kernel *kernel, tk_ktype type, parts *list) {
-    tk_ktype index = tk_ktype_scalar(index_of(type));
     if (!is_view(type)) {
         add_type(list, type);
         return;
     }
+    tk_ktype index = tk_ktype_scalar(index_of(type, &tk_ktype_layout(kernel, type)->outer));
     if (type.kind == TK_KT_VIEW)
         add_type(list, tk_ktype_pointer((tk_kscalar)type.scalar, (tk_kspace)type.space));
     uint32_t leaves = parts_of(kernel, type) - (type.kind == TK_KT_VIEW);
@@ -362,11 +364,11 @@ static void add_types(const tk_kernel *kernel, tk_ktype type, parts *list) {
 
 static void add_value(parts *list, val value) { list->values[list->count++] = value; }
 
-static void add_leaves(tk_kput *put, const lowered *v, parts *list) {
+static void add_leaves(tk_kput *put, const lowered *v, tk_kscalar index, parts *list) {
     for (int i = 0; i < v->sym.layout.leaf_count; i++)
-        if (v->sym.shape[i]) add_value(list, tk_ksym_as(put, v->index, v->sym.shape[i]));
+        if (v->sym.shape[i]) add_value(list, tk_ksym_as(put, index, v->sym.shape[i]));
     for (int i = 0; i < v->sym.layout.leaf_count; i++)
-        if (v->sym.stride[i]) add_value(list, tk_ksym_as(put, v->index, v->sym.stride[i]));
+        if (v->sym.stride[i]) add_value(list, tk_ksym_as(put, index, v->sym.stride[i]));
 }
 
 static tk_status take_apart(lowerer *w, tk_kput *put, uint32_t count, val const *values,
@@ -379,9 +381,12 @@ static tk_status take_apart(lowerer *w, tk_kput *put, uint32_t count, val const 
             continue;
         }
         TK_TRY(view_of(w, values[i], &v));
+        tk_kscalar index =
+            index_of(values[i]->type, &tk_ktype_layout(w->kernel, values[i]->type)->outer);
         if (v->base) add_value(out, v->base);
-        add_value(out, v->offset ? v->offset : tk_kput_integer(put, v->index, 0));
-        add_leaves(put, v, out);
+        add_value(out,
+                  v->offset ? tk_ksym_as(put, index, v->offset) : tk_kput_integer(put, index, 0));
+        add_leaves(put, v, index, out);
     }
     return *put->status;
 }
@@ -393,7 +398,7 @@ static tk_status put_together(lowerer *w, val old, val const *from) {
     if (!v) return no_memory();
     v->swizzled = layout->inner == TK_INNER_SWIZZLE;
     v->swizzle = layout->swizzle;
-    v->index = index_of(old->type);
+    v->index = index_of(old->type, &layout->outer);
     if (old->type.kind == TK_KT_VIEW) v->base = *from++;
     v->offset = *from++;
     tk_ksym_bind(&layout->outer, from, &v->sym);

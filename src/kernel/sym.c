@@ -35,17 +35,17 @@ val tk_ksym_arith(tk_kput *put, tk_kopcode code, val a, val b) {
     int64_t left, right, found;
     bool constant = tk_kvalue_integer(b, &right);
     if (constant && tk_kvalue_integer(a, &left) && compute(code, left, right, &found))
-        return tk_kput_integer(put, (tk_kscalar)b->type.scalar, found);
+        return tk_kput_index(put, (tk_kscalar)b->type.scalar, found);
     if (constant && right == 0 && code == TK_KOP_add) return a;
     if (constant && right == 1 && code != TK_KOP_add)
-        return code == TK_KOP_urem ? tk_kput_integer(put, (tk_kscalar)b->type.scalar, 0) : a;
+        return code == TK_KOP_urem ? tk_kput_index(put, (tk_kscalar)b->type.scalar, 0) : a;
     return tk_kput_2(put, code, a, b);
 }
 
 val tk_ksym_as(tk_kput *put, tk_kscalar index, val value) {
     int64_t constant;
     if (!value || value->type.scalar == index) return value;
-    if (tk_kvalue_integer(value, &constant)) return tk_kput_integer(put, index, constant);
+    if (tk_kvalue_integer(value, &constant)) return tk_kput_index(put, index, constant);
     return tk_kput_as(put, index == TK_K_I64 ? TK_KOP_extend_signed : TK_KOP_truncate, value,
                       index);
 }
@@ -56,7 +56,7 @@ val tk_ksym_plus(tk_kput *put, val a, val b) {
 
 /* A term as a value: a number, or what stands for the leaf. */
 static val term_value(tk_kput *put, tk_kscalar index, tk_term term, val of_leaf) {
-    if (term.kind == TK_TERM_STATIC) return tk_kput_integer(put, index, term.value);
+    if (term.kind == TK_TERM_STATIC) return tk_kput_index(put, index, term.value);
     return tk_ksym_as(put, index, of_leaf);
 }
 
@@ -107,7 +107,7 @@ static void add_leaf(walker *w) {
     bool dynamic = term.kind == TK_TERM_I32 || term.kind == TK_TERM_I64;
     val number = dynamic ? tk_ksym_as(w->put, w->index, *w->values++) : NULL;
     if (term.kind == TK_TERM_STATIC && term.value)
-        number = tk_kput_integer(w->put, w->index, term.value);
+        number = tk_kput_index(w->put, w->index, term.value);
     if (number)
         add_number(w, number, leaves);
     else
@@ -144,7 +144,7 @@ val tk_ksym_extent(tk_kput *put, tk_kscalar index, const tk_ksym *sym, int mode)
         val shape = term_value(put, index, sym->layout.leaf[i].shape, sym->shape[i]);
         product = product ? tk_ksym_arith(put, TK_KOP_mul, product, shape) : shape;
     }
-    return product ? product : tk_kput_integer(put, index, 1);
+    return product ? product : tk_kput_index(put, index, 1);
 }
 
 /* ---- operations ---- */
@@ -196,7 +196,7 @@ static tk_status find_stride(tk_kput *put, tk_kscalar index, const probe *p, int
         int64_t factor = number / p->number[i];
         *out = factor == 1
                    ? leaf
-                   : tk_ksym_arith(put, TK_KOP_mul, leaf, tk_kput_integer(put, index, factor));
+                   : tk_ksym_arith(put, TK_KOP_mul, leaf, tk_kput_index(put, index, factor));
         return TK_OK;
     }
     return unknown_leaf();
@@ -212,8 +212,8 @@ static tk_status find_shape(tk_kput *put, tk_kscalar index, const probe *p, int6
         int64_t divisor = p->number[i] / number;
         *out = leaf;
         if (divisor == 1) return TK_OK;
-        val more = tk_ksym_arith(put, TK_KOP_add, leaf, tk_kput_integer(put, index, divisor - 1));
-        *out = tk_ksym_arith(put, TK_KOP_udiv, more, tk_kput_integer(put, index, divisor));
+        val more = tk_ksym_arith(put, TK_KOP_add, leaf, tk_kput_index(put, index, divisor - 1));
+        *out = tk_ksym_arith(put, TK_KOP_udiv, more, tk_kput_index(put, index, divisor));
         return TK_OK;
     }
     return unknown_leaf();

@@ -42,7 +42,7 @@ val tk_kgroup_thread(tk_kput *p) {
         if (block[axis] == 1 && axis) continue;
         val own = tk_kput_op(p, TK_KOP_thread_index, 0, NULL, 1, &attr, (tk_ktype){0});
         if (number)
-            number = tk_kput_2(p, TK_KOP_mul, number, tk_kput_integer(p, TK_K_I32, block[axis]));
+            number = tk_kput_2(p, TK_KOP_mul, number, tk_kput_index(p, TK_K_I32, block[axis]));
         number = number ? tk_kput_2(p, TK_KOP_add, number, own) : own;
     }
     return number;
@@ -50,13 +50,13 @@ val tk_kgroup_thread(tk_kput *p) {
 
 val tk_kgroup_member(tk_kput *p, const tk_kop *op) {
     int64_t group = tk_kop_attr(op, TK_KA_group), size = tk_kgroup_size(p->kernel, op);
-    if (group == TK_KG_THREAD) return tk_kput_integer(p, TK_K_I32, 0);
+    if (group == TK_KG_THREAD) return tk_kput_index(p, TK_K_I32, 0);
     val number = tk_kgroup_thread(p);
     if (group == TK_KG_BLOCK) return number;
     if (group == TK_KG_WARPS)
         return tk_kput_2(p, TK_KOP_sub, number,
-                         tk_kput_integer(p, TK_K_I32, 32 * tk_kop_attr(op, TK_KA_first)));
-    return tk_kput_2(p, TK_KOP_and, number, tk_kput_integer(p, TK_K_I32, size - 1));
+                         tk_kput_index(p, TK_K_I32, 32 * tk_kop_attr(op, TK_KA_first)));
+    return tk_kput_2(p, TK_KOP_and, number, tk_kput_index(p, TK_K_I32, size - 1));
 }
 
 /* ---- sizes ---- */
@@ -98,7 +98,8 @@ static val locate(tk_kput *p, const char *coord, size_t count, val const *operan
 }
 
 val tk_ktile_locate(tk_kput *p, val tile, val number) {
-    return locate(p, "?", 2, (val[]){tile, number});
+    bool wide = number && number->type.scalar == TK_K_I64;
+    return locate(p, wide ? "?{i64}" : "?", 2, (val[]){tile, number});
 }
 
 val tk_ktile_locate_2(tk_kput *p, val tile, val row, val column) {

@@ -1,5 +1,7 @@
 /* Launches as nodes and functions of launches, on the emulator: values, bindings that do not fit,
  * memory in place, derivatives, batching, residuals, missing rules. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +58,52 @@ static void assert_values(tk_array array, size_t count, const float *expected) {
 }
 
 /* ---- launches ---- */
+
+/* What the operation of a kernel of 64 threads in two blocks does to a new output of 128 elements,
+ * whose elements 0 to 63 it has written when it begins. */
+static tk_array new_output(const char *body) {
+    char text[1200];
+    tk_arrays out = {0};
+    tk_array x = range(1);
+    snprintf(text, sizeof text,
+             "tiki kernel 1\nkernel part(%%x: ptr<f32, global> read align 4, %%y: ptr<f32, global> "
+             "write align 4)\nform thread grid (2, 1, 1) block (32, 1, 1)\n{\n"
+             "%%t = thread_index.x : i32\n%%b = block_index.x : i32\n%%f = mul %%b, i32(32) : i32\n"
+             "%%i = add %%f, %%t : i32\n%%p = offset %%y, %%i : ptr<f32, global>\n"
+             "%%q = offset %%p, i32(64) : ptr<f32, global>\nstore %%p, f32(2)\n%s\n}\n",
+             body);
+    tk_kernel *kernel = parse_text(text);
+    const tk_bind binds[] = {tk_bind_input(0), tk_bind_output(0)};
+    const tk_launch_output output = {TK_FLOAT32, TK_SHAPE(128), 0};
+    tk_launch_spec spec = {sizeof spec, kernel, 2, binds, 1, &output, NULL};
+    assert_ok(tk_launch(ctx, &spec, &x, 1, &out));
+    tk_array result = tk_reshape(out.items[0], TK_SHAPE(128));
+    tk_arrays_clear(&out);
+    tk_kernel_release(kernel);
+    return result;
+}
+
+/* New memory is read only where the launch wrote it; what it never writes is NaN there. */
+static void test_new_memory(void **state) {
+    (void)state;
+    static const char *const wrong[] = {
+        "%v = load %q : f32", "%z = icmp.eq %i, i32(5) : i1\n%v = load %q, if=%z : f32",
+        "%v = load.relaxed.gpu %q : f32", "%v = atomic.add.relaxed.gpu %q, f32(1) : f32",
+        "reduce.add.relaxed.gpu %q, f32(1)"};
+    static const char *const right[] = {"%v = load %p : f32",
+                                        "store %q, f32(1)\n%v = load %q : f32",
+                                        "%v = atomic.exchange.relaxed.gpu %q, f32(1) : f32",
+                                        "%v = atomic.add.relaxed.gpu %p, f32(1) : f32"};
+    float values[128];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(tk_eval(new_output(wrong[i])), TK_DEVICE_ERROR);
+        assert_error_says("unset global memory");
+    }
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++)
+        assert_ok(tk_eval(new_output(right[i])));
+    assert_ok(tk_copy_out(new_output(right[0]), values, sizeof values));
+    for (int i = 0; i < 128; i++) assert_true(i < 64 ? values[i] == 2 : isnan(values[i]));
+}
 
 static tk_launch_spec add_spec(int64_t n, tk_bind *binds, tk_launch_output *output) {
     binds[0] = tk_bind_input(0);
@@ -353,9 +401,9 @@ static void test_missing_rules(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-        TEST(test_vector_add),          TEST(test_bindings_are_checked), TEST(test_in_place),
-        TEST(test_findings_are_errors), TEST(test_derivatives),          TEST(test_composition),
-        TEST(test_missing_rules),
+        TEST(test_vector_add),  TEST(test_new_memory),          TEST(test_bindings_are_checked),
+        TEST(test_in_place),    TEST(test_findings_are_errors), TEST(test_derivatives),
+        TEST(test_composition), TEST(test_missing_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

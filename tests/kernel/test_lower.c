@@ -44,6 +44,57 @@ static void test_async_copy(void **state) {
     }
 }
 
+/* ---- sizes beyond 32 bits ---- */
+
+static tk_status lower_big(const char *body, tk_kernel **out) {
+    char text[800];
+    tk_kernel *kernel;
+    snprintf(text, sizeof text,
+             "tiki kernel 1\n\nkernel big(%%x: ptr<i8, global> write align 1, %%n: i32, %%m: i32)\n"
+             "form tensor\nrequire %%n >= 0\nrequire %%m >= 0\ngrid (1, 1, 1)\nblock (32, 1, 1)\n"
+             "{\n%s}\n",
+             body);
+    assert_ok(tk_kernel_parse(text, "big.tk", &kernel));
+    tk_status status = tk_kernel_lower(kernel, TK_KFORM_THREAD, 0, out);
+    tk_kernel_release(kernel);
+    return status;
+}
+
+/* 65536 x 65536 elements are a product of 2^32, which 32 bits take for none. */
+static void test_products_of_extents(void **state) {
+    (void)state;
+    static const char *const layouts[] = {"(?,?):(1,?)", "((?,2),?):((1,?),?)"};
+    for (int i = 0; i < 2; i++) {
+        char body[300], *text;
+        tk_kernel *kernel;
+        snprintf(
+            body, sizeof body,
+            "%%v = view %%x, %%n, %%m, %%n%s : view<i8, global, \"%s\">\nfill.block %%v, i8(1)\n",
+            i ? ", %m" : "", layouts[i]);
+        assert_ok(lower_big(body, &kernel));
+        assert_ok(tk_kernel_print(kernel, 0, &text));
+        int products = 0;
+        for (const char *at = text; (at = strstr(at, " = mul ")); at++, products++) {
+            const char *end = strchr(at, '\n');
+            if (strncmp(end - 5, ": i64", 5)) fail_msg("in 32 bits: %.*s", (int)(end - at), at);
+        }
+        assert_true(products > i);
+        tk_kernel_text_free(text);
+        tk_kernel_release(kernel);
+    }
+}
+
+static void test_counts_beyond_32_bits(void **state) {
+    (void)state;
+    tk_kernel *kernel = NULL;
+    assert_int_equal(lower_big("%v = view %x : view<i8, global, \"(3000000000,2):(1,1)\">\n"
+                               "%s = view %x : view<i8, global, \"(3000000000,2):(1,0)\">\n"
+                               "combine.add.block %v, %s\n",
+                               &kernel),
+                     TK_UNSUPPORTED);
+    assert_error_says("a tile of 6000000000 elements");
+}
+
 /* Partial boxes at the edges: nothing beyond rows and columns is written. */
 static void test_tma_copy(void **state) {
     (void)state;
@@ -306,10 +357,15 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_async_copy),   cmocka_unit_test(test_tma_copy),
-        cmocka_unit_test(test_shared_gemm),  cmocka_unit_test(test_group_gemm),
-        cmocka_unit_test(test_pipeline),     cmocka_unit_test(test_combine),
-        cmocka_unit_test(test_carried_view), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_async_copy),
+                                       cmocka_unit_test(test_products_of_extents),
+                                       cmocka_unit_test(test_counts_beyond_32_bits),
+                                       cmocka_unit_test(test_tma_copy),
+                                       cmocka_unit_test(test_shared_gemm),
+                                       cmocka_unit_test(test_group_gemm),
+                                       cmocka_unit_test(test_pipeline),
+                                       cmocka_unit_test(test_combine),
+                                       cmocka_unit_test(test_carried_view),
+                                       cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,6 +88,21 @@ def test_vector_add(docs):
         assert numpy.array_equal(z, x + y)
 
 
+def test_sizes_beyond_32_bits():
+    """Sizes are Int32 in kernels: what has more elements is refused, also where strides of 0 hide it."""
+
+    @cute.kernel(grid=1, block=32)
+    def count(x, n):
+        n[0] = cute.size(x)
+
+    out = cute.TensorSpec(Int32, (1,))
+    for shape, stride in (((1 << 16, 1 << 16), None), ((1 << 16, 1 << 16), (0, 0))):
+        with pytest.raises(cute.KernelError, match="spans 4294967296 elements"):
+            count.lower(cute.TensorSpec(Float32, shape, stride), out)
+    text = count.lower(cute.TensorSpec(Float32, ("n", "m"), (None, 1)), out).text
+    assert "require %x_shape0 * %m < 2147483648" in text
+
+
 @cute.kernel(grid=lambda x, y, a: cute.ceil_div(x.shape[0], 64), block=64)
 def axpy(x, y, a: Float32):
     tidx, _, _ = thread_idx()

@@ -7,6 +7,7 @@ different ones runs side by side, since a trace belongs to its thread.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import struct
 import threading
@@ -108,10 +109,11 @@ class Builder:
         param = self.parameter(name, spec.dtype, name, "data", pointer=True, align=spec.align)
         param.size = size
         param.extents = (shape, stride)
-        if isinstance(size, int) and size > 1 << 31:
-            raise fail(f"{name} spans {size} elements; kernels of this front index with Int32")
-        if not isinstance(size, int):
-            self.trace.require(size, "<", 1 << 31)
+        for reach in (size,) if spec.stride is None else (size, _count(shape, stride)):
+            if isinstance(reach, int) and reach > 1 << 31:
+                raise fail(f"{name} spans {reach} elements; kernels of this front index with Int32")
+            if not isinstance(reach, int):
+                self.trace.require(reach, "<", 1 << 31)
         pointer = _memory.Pointer(param.var, spec.dtype, "global", param)
         raw = _memory.RawTensor(pointer, _on_device(shape), _on_device(stride), spec.offset)
         return raw, ContractTensor(spec.dtype, shape, stride)
@@ -146,6 +148,13 @@ def _span(shape: tuple[Any, ...], stride: tuple[Any, ...]) -> Any:
     for extent, step in zip(_memory.flat(shape), _memory.flat(stride)):
         size = contract.combine("add", size, contract.combine("mul", contract.combine("sub", extent, 1), step))
     return size
+
+
+def _count(shape: tuple[Any, ...], stride: tuple[Any, ...]) -> Any:
+    """How many elements there are, where strides of 0 may make them more than the tensor spans."""
+    if all(isinstance(step, int) and step > 0 for step in _memory.flat(stride)) or len(_memory.flat(shape)) < 2:
+        return 0
+    return functools.reduce(lambda a, b: contract.combine("mul", a, b), _memory.flat(shape), 1)
 
 
 def _on_device(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
