@@ -20,8 +20,8 @@ static bool is_step(const tk_node *node) { return node->storage == NULL; }
 static bool add_edges(tk_plan *plan, const tk_node_map *map, tk_entry *entry) {
     tk_node *node = entry->node;
     entry->first_input = (uint32_t)plan->edges.count;
-    entry->n_inputs = node->n_inputs;
-    for (uint32_t i = 0; i < node->n_inputs; i++) {
+    entry->n_inputs = tk_node_value_inputs(node);
+    for (uint32_t i = 0; i < entry->n_inputs; i++) {
         uint32_t input = tk_node_map_get(map, node->inputs[i]);
         if (!tk_vec_push(&plan->edges, input)) return false;
     }
@@ -76,7 +76,7 @@ static tk_status add_leaves(size_t count, tk_node *const *roots, tk_node_vec *or
     size_t n_steps = order->count;
     bool ok = true;
     for (size_t i = 0; ok && i < n_steps; i++)
-        for (uint32_t k = 0; ok && k < order->items[i]->n_inputs; k++)
+        for (uint32_t k = 0; ok && k < tk_node_value_inputs(order->items[i]); k++)
             ok = add_leaf(order->items[i]->inputs[k], order, map);
     for (size_t i = 0; ok && i < count; i++) ok = add_leaf(roots[i], order, map);
     return ok ? TK_OK
@@ -157,7 +157,7 @@ static void find_persistent(tk_plan *plan) {
 static tk_status fill_plan(tk_plan *plan, size_t count, tk_node *const *roots) {
     tk_node_vec order = {0};
     tk_node_map map = {0};
-    tk_status status = tk_walk_order(count, roots, is_unevaluated, NULL, &order, &map);
+    tk_status status = tk_walk_values(count, roots, is_unevaluated, NULL, &order, &map);
     if (status == TK_OK) status = add_leaves(count, roots, &order, &map);
     if (status == TK_OK) status = check_placeholders(&order);
     if (status == TK_OK) status = add_entries(plan, &order, &map);

@@ -133,6 +133,12 @@ tk_status tk_check_on_device(tk_op op, size_t n_inputs, tk_node *const *inputs, 
     if (lower == TK_LOWER_REDUCE || lower == TK_LOWER_MATMUL)
         return tk_reduce_check(op, (tk_dtype)inputs[0]->dtype);
     if (lower == TK_LOWER_INDEX && tk_index_is(op)) return tk_index_check(op, inputs, attrs);
+    if (op == TK_OP_slice_set) {
+        const tk_attrs_slice_set *set = attrs;
+        tk_dtype dtype = (tk_dtype)inputs[0]->dtype;
+        return set->mode == TK_SET ? TK_OK
+                                   : tk_elementwise_check(mode_ops[set->mode], dtype, dtype);
+    }
     if (op == TK_OP_iota) return tk_iota_check((tk_dtype)((const tk_attrs_iota *)attrs)->dtype);
     if (lower != TK_LOWER_EWISE) return TK_OK;
     tk_dtype in = (tk_dtype)inputs[n_inputs - 1]->dtype, out = in;

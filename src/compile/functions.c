@@ -104,6 +104,32 @@ static val exponential(calc *c, val x) {
     return mul(c, p, typed(c, "bitcast", bits, "f64"));
 }
 
+/* 2^n for a whole n from -1022 to 1023. */
+static val power_of_two(calc *c, val n) {
+    val bits = typed(c, "bitcast", add(c, n, number(0x1.8p52)), "i64");
+    bits = typed2(c, "add", bits, whole(1023), "i64");
+    bits = typed2(c, "shl", bits, named("i32(52)"), "i64");
+    return typed(c, "bitcast", bits, "f64");
+}
+
+/* For float64: 2^n e^r with |r| <= ln 2 / 2 by Taylor's series, within two units in the last place;
+ * 2^n in two factors, so that results may be subnormal. */
+static val exponential_wide(calc *c, val x) {
+    enum { TERMS = 14 };
+    double q[TERMS] = {1};
+    for (int i = 1; i < TERMS; i++) q[i] = q[i - 1] / i;
+    val high = compare(c, "gt", x, number(0x1.62e42fefa39efp9)),
+        low = compare(c, "lt", x, number(-746));
+    val bounded = pick(c, high, number(0), pick(c, low, number(0), x));
+    val n = one(c, "rint", mul(c, bounded, number(0x1.71547652b82fep0)));
+    val r = fma3(c, n, number(-0x1.62e42fefap-1), bounded);
+    r = fma3(c, n, number(-0x1.cf79abc9e3b3ap-40), r);
+    val half = one(c, "floor", mul(c, n, number(0.5)));
+    val p = mul(c, polynomial(c, r, q, TERMS), power_of_two(c, half));
+    p = mul(c, p, power_of_two(c, sub(c, n, half)));
+    return pick(c, high, number(INFINITY), pick(c, low, number(0), p));
+}
+
 static val logarithm(calc *c, val x) {
     static const double q[] = TK_POLY_LOG;
     val bits = typed(c, "bitcast", x, "i64"), base = whole(0x3fe6a09e667f3bcd);
@@ -278,9 +304,10 @@ static val remainder_of(calc *c, val x, val y) {
     return pick(c, compare(c, "eq", r, number(0)), with_sign(c, r, y), r);
 }
 
+/* Zeros of both signs and NaN give themselves. */
 static val sign_of(calc *c, val x) {
-    val none = compare(c, "eq", x, number(0)), r = with_sign(c, number(1), x);
-    return pick(c, compare(c, "neu", x, x), x, pick(c, none, number(0), r));
+    val some = compare(c, "gt", one(c, "abs", x), number(0));
+    return pick(c, some, with_sign(c, number(1), x), x);
 }
 
 /* ---- the ops ---- */
@@ -301,15 +328,15 @@ static const of_two twos[TK_OP_COUNT] = {[TK_OP_power] = power_of,
                                          [TK_OP_remainder] = remainder_of};
 
 bool tk_function_is(tk_op op, bool wide) {
-    return wide ? op == TK_OP_exp : ones[op] != NULL || twos[op] != NULL;
+    return wide ? op == TK_OP_exp || op == TK_OP_sign : ones[op] != NULL || twos[op] != NULL;
 }
 
 void tk_function_put(tk_op op, bool wide, tk_strbuf *out) {
     calc c = {.out = out};
     val x = named("%a0"), r;
     if (!wide) x = one(&c, "convert", x);
-    if (wide)
-        r = exponential(&c, x);
+    if (wide && op == TK_OP_exp)
+        r = exponential_wide(&c, x);
     else if (ones[op])
         r = ones[op](&c, x);
     else

@@ -8,7 +8,7 @@
 #include "base/strbuf.h"
 #include "graph/ops.h"
 
-/* Whether the op is one of them; `wide`: on f64, where there is exp alone. */
+/* Whether the op is one of them; `wide`: on f64, where there are exp and sign. */
 bool tk_function_is(tk_op op, bool wide);
 
 /* Defines %r of f32 (f64 when `wide`) from %a0 and, for ops of two, %a1. */

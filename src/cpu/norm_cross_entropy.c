@@ -100,15 +100,33 @@ int64_t tk_cpu_cross_entropy(tk_dtype dtype, const void *x, const int64_t *targe
     return job.bad_row == INT64_MAX ? -1 : job.bad_row;
 }
 
+/* What exp(x - lse) of a row sums to: 1 but for the rounding of lse, which counts where that is
+ * large. */
+#define LARGE_LSE 64
+
+static float row_sum(const entropy_job *job, int64_t row, float lse) {
+    float wide[BLOCK];
+    double sum = 0;
+    if (fabsf(lse) <= LARGE_LSE) return 1;
+    for (int64_t i = 0; i < job->columns; i += BLOCK) {
+        int64_t part = job->columns - i < BLOCK ? job->columns - i : BLOCK;
+        const void *at = tk_row_at(job->dtype, job->x, row * job->columns + i);
+        sum += (double)tk_vec_table_get()->exp_shifted(tk_row_floats(job->dtype, at, part, wide),
+                                                       lse, NULL, part);
+    }
+    return (float)sum;
+}
+
 static void gradient_row(const entropy_job *job, int64_t row) {
     const tk_vec_table *table = tk_vec_table_get();
     float lse = ((const float *)job->lse_in)[row], scale = ((const float *)job->dloss)[row];
-    float wide[BLOCK];
+    float wide[BLOCK], sum = row_sum(job, row, lse);
     int64_t target = in_range(job, row) ? job->targets[row] : -1;
     for (int64_t i = 0; i < job->columns; i += BLOCK) {
         int64_t part = job->columns - i < BLOCK ? job->columns - i : BLOCK;
         const void *at = tk_row_at(job->dtype, job->x, row * job->columns + i);
         table->exp_shifted(tk_row_floats(job->dtype, at, part, wide), lse, wide, part);
+        if (sum != 1) table->binary_f32[TK_VEC_DIV][TK_VEC_VS](wide, &sum, wide, part);
         if (target >= i && target < i + part) wide[target - i] -= 1.0f;
         table->binary_f32[TK_VEC_MUL][TK_VEC_VS](wide, &scale, wide, part);
         tk_vec_convert(TK_FLOAT32, job->dtype, wide,
@@ -120,8 +138,11 @@ static void gradient_row_f64(const entropy_job *job, int64_t row) {
     const double *x = (const double *)job->x + row * job->columns;
     double *dx = (double *)job->dx + row * job->columns;
     double lse = ((const double *)job->lse_in)[row], scale = ((const double *)job->dloss)[row];
+    bool is_large = !(fabs(lse) <= LARGE_LSE);
+    double sum = is_large ? 0 : 1;
+    for (int64_t i = 0; is_large && i < job->columns; i++) sum += exp(x[i] - lse);
     for (int64_t i = 0; i < job->columns; i++)
-        dx[i] = (exp(x[i] - lse) - (i == job->targets[row] ? 1 : 0)) * scale;
+        dx[i] = (exp(x[i] - lse) / sum - (i == job->targets[row] ? 1 : 0)) * scale;
 }
 
 static void gradient_rows(void *arg, int64_t begin, int64_t end, int worker) {

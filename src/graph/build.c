@@ -51,8 +51,13 @@ tk_node *tkb_fail(tk_builder *b, tk_status code) {
 
 #define MOST_PARTS 4
 
+/* The composition of quantize_groups has itself in it: it only says what a derivative goes through.
+ */
 static bool is_composed(tk_op op) {
-    return tk_op_of(op)->lower == TK_LOWER_FUSED || op == TK_OP_reduce_logsumexp;
+    tk_lower lower = tk_op_of(op)->lower;
+    return (lower == TK_LOWER_FUSED && op != TK_OP_quantize_groups) ||
+           (lower == TK_LOWER_SCAN && op != TK_OP_scan_steps) || op == TK_OP_reduce_logsumexp ||
+           op == TK_OP_segment_product;
 }
 
 /* Whether the device of these operands has no kernel for a fused op. */
@@ -72,6 +77,16 @@ static tk_node *part_of(tk_builder *b, const tk_node *node, uint32_t stream, int
     return status == TK_OK ? parts[index] : tkb_fail(b, status);
 }
 
+/* The value of part `index`. Under a transform it has the derivatives of the fused node, so that
+ * they are the same on every device; nobody evaluates that node. */
+static tk_node *stand_for(tk_builder *b, tk_node *node, uint32_t stream, int index) {
+    tk_node *part = part_of(b, node, stream, index);
+    if (tk_node_is_error(part) || !tk_trace_is_open(b->graph, node->trace)) return part;
+    tk_attrs_output attrs = {.index = index};
+    tk_node *fused = node->n_outputs == 1 ? node : tkb_node1(b, TK_OP_output, node, &attrs);
+    return tkb_node2(b, TK_OP_straight_through, tkb_stop_gradient(b, part), fused, NULL);
+}
+
 /* A fused op on a device that has no kernel for it: its composition; of several outputs the node
  * itself, which tkb_output takes apart and nobody evaluates. */
 static tk_node *take_apart(tk_builder *b, tk_op op, uint32_t stream, size_t n_inputs,
@@ -80,7 +95,7 @@ static tk_node *take_apart(tk_builder *b, tk_op op, uint32_t stream, size_t n_in
     tk_status status = tk_node_intern(b->graph, op, stream, n_inputs, inputs, attrs, &node);
     if (status != TK_OK) return tkb_fail(b, status);
     tkb_hold(b, node);
-    return node->n_outputs == 1 ? part_of(b, node, stream, 0) : node;
+    return node->n_outputs == 1 ? stand_for(b, node, stream, 0) : node;
 }
 
 tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inputs,
@@ -101,10 +116,10 @@ tk_node *tkb_node(tk_builder *b, tk_op op, size_t n_inputs, tk_node *const *inpu
 
 tk_node *tkb_output(tk_builder *b, tk_node *tuple, int index) {
     uint32_t stream = tuple->stream;
-    if (tuple->n_outputs == 1) return tuple;
     if (tuple->n_outputs <= MOST_PARTS && is_apart(b, (tk_op)tuple->op, tuple->n_inputs,
                                                    tuple->inputs, tk_node_attrs(tuple), &stream))
-        return part_of(b, tuple, stream, index);
+        return stand_for(b, tuple, stream, index);
+    if (tuple->n_outputs == 1) return tuple;
     tk_attrs_output attrs = {.index = index};
     return tkb_node1(b, TK_OP_output, tuple, &attrs);
 }

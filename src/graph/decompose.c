@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "graph/decompose_quant.h"
+#include "graph/decompose_scan.h"
 #include "graph/vjp_rules.h"
 
 static tk_dtype wide_dtype(const tk_node *node) {
@@ -112,7 +113,7 @@ static void norm_vjp(tk_builder *b, const tk_attrs_norm *attrs, tk_node *const *
 
 /* Positions of the rows of x as floats: [L, 1], or [B, 1, ..., L, 1] for an offset a batch entry.
  */
-static tk_node *rope_positions(tk_builder *b, const tk_node *x, tk_node *offset, tk_dtype dtype) {
+static tk_node *rope_positions(tk_builder *b, const tk_node *x, tk_node *offset) {
     int64_t length = x->shape[x->rank - 2];
     tk_node *rows = tkb_iota_int(b, TK_INT64, TK_SHAPE(length, 1), 0, 0, 1);
     tk_node *start = tkb_astype(b, offset, TK_INT64);
@@ -121,18 +122,15 @@ static tk_node *rope_positions(tk_builder *b, const tk_node *x, tk_node *offset,
         for (int64_t i = 0; i < shape.count; i++) shape.items[i] = i ? 1 : offset->shape[0];
         start = tkb_reshape(b, start, shape);
     }
-    return tkb_astype(b, tkb_add(b, rows, start), dtype);
+    return tkb_astype(b, tkb_add(b, rows, start), TK_FLOAT64);
 }
 
-/* [dims / 2]: base^(-2i / dims), or 1 / freqs. Computed in float64: it is short and multiplied by
- * large positions. */
-static tk_node *rope_frequencies(tk_builder *b, const tk_attrs_rope *attrs, tk_node *freqs,
-                                 tk_dtype dtype) {
-    if (freqs) return tkb_reciprocal(b, tkb_astype(b, freqs, dtype));
+/* [dims / 2]: base^(-2i / dims), or 1 / freqs, in float64. */
+static tk_node *rope_frequencies(tk_builder *b, const tk_attrs_rope *attrs, tk_node *freqs) {
+    if (freqs) return tkb_reciprocal(b, tkb_astype(b, freqs, TK_FLOAT64));
     int64_t n_pairs = attrs->dims / 2;
     tk_node *pair = tkb_arange(b, 0, (double)n_pairs, 1, TK_FLOAT64);
-    tk_node *power = tkb_exp(b, tkb_scale(b, pair, -2 * log(attrs->base) / (double)attrs->dims));
-    return tkb_astype(b, power, dtype);
+    return tkb_exp(b, tkb_scale(b, pair, -2 * log(attrs->base) / (double)attrs->dims));
 }
 
 static tk_node *every_second(tk_builder *b, tk_node *a, int64_t from, int64_t dims) {
@@ -156,15 +154,26 @@ static tk_node *rope_merge(tk_builder *b, bool traditional, tk_node *first, tk_n
     return tkb_reshape(b, tkb_stack(b, pair, 2, -1), shape);
 }
 
+/* Angles in float64, brought into one turn before they are rounded: position 100,000 is as exact as
+ * position 1. */
+static tk_node *rope_angles(tk_builder *b, const tk_attrs_rope *attrs, const tk_node *x,
+                            tk_node *const *inputs) {
+    const double turn = 6.28318530717958647692;
+    tk_node *freqs = attrs->has_freqs ? inputs[2] : NULL;
+    tk_node *step = tkb_scale(b, rope_frequencies(b, attrs, freqs), attrs->scale);
+    tk_node *angle = tkb_multiply(b, rope_positions(b, x, inputs[1]), step);
+    if (tk_node_is_error(angle) || x->dtype == TK_FLOAT64) return angle;
+    tk_node *turns = tkb_rint(b, tkb_divide(b, angle, tkb_scalar_like(b, angle, turn)));
+    angle = tkb_subtract(b, angle, tkb_scale(b, tkb_stop_gradient(b, turns), turn));
+    return tkb_astype(b, angle, (tk_dtype)x->dtype);
+}
+
 static tk_node *rope(tk_builder *b, const tk_attrs_rope *attrs, tk_node *const *inputs) {
     tk_node *x = widen(b, inputs[0]);
-    tk_dtype dtype = (tk_dtype)x->dtype;
-    tk_node *freqs = attrs->has_freqs ? inputs[2] : NULL;
     int last = x->rank - 1;
     int64_t dims = attrs->dims, half = dims / 2;
     if (tk_node_is_error(x)) return x;
-    tk_node *rows = tkb_scale(b, rope_positions(b, x, inputs[1], dtype), attrs->scale);
-    tk_node *angle = tkb_multiply(b, rows, rope_frequencies(b, attrs, freqs, dtype));
+    tk_node *angle = rope_angles(b, attrs, x, inputs);
     tk_node *cosine = tkb_cos(b, angle), *sine = tkb_sin(b, angle);
     if (attrs->inverse) sine = tkb_negative(b, sine);
     bool pairs = attrs->traditional != 0;
@@ -235,20 +244,39 @@ static tk_node *scores(tk_builder *b, const tk_attrs_attention *attrs, const att
     return attrs->causal ? tkb_where(b, causal_mask(b, s), score, low) : score;
 }
 
-/* A sink is one more score of every query of a head. */
-static tk_node *add_sinks(tk_builder *b, const attention_shape *s, tk_node *lse, tk_node *sinks) {
-    return tkb_logaddexp(
-        b, lse, tkb_reshape(b, widen(b, sinks), TK_SHAPE(1, s->kv_heads, s->groups, 1, 1)));
+/* The largest score of each query, its head's sink among them; 0 where that is -inf. */
+static tk_node *top_score(tk_builder *b, tk_node *score, tk_node *sinks) {
+    tk_node *top = sinks;
+    if (score->shape[score->rank - 1]) {
+        top = tkb_max(b, score, TK_AXES(-1), true);
+        if (sinks) top = tkb_maximum(b, top, sinks);
+    }
+    if (!top) return tkb_scalar_like(b, score, 0);
+    return tkb_stop_gradient(b, alive_lse(b, top));
 }
 
+/* The weights are divided by their sum at the end. A sink is one more score of every query of a
+ * head, without a value. With +inf among the scores all is NaN, the log-sum-exp too. */
 static void attention(tk_builder *b, const tk_attrs_attention *attrs, tk_node *const *inputs,
                       tk_node **out) {
     attention_shape s = attention_shape_of(inputs);
-    tk_node *score = scores(b, attrs, &s, inputs);
-    tk_node *lse = tkb_logsumexp(b, score, TK_AXES(-1), true);
-    if (attrs->has_sinks) lse = add_sinks(b, &s, lse, inputs[3 + (attrs->has_mask != 0)]);
-    tk_node *weights = tkb_exp(b, tkb_subtract(b, score, alive_lse(b, lse)));
+    tk_node *score = scores(b, attrs, &s, inputs), *sinks = NULL;
+    if (tk_node_is_error(score)) {
+        out[0] = out[1] = score;
+        return;
+    }
+    if (attrs->has_sinks)
+        sinks = tkb_reshape(b, widen(b, inputs[3 + (attrs->has_mask != 0)]),
+                            TK_SHAPE(1, s.kv_heads, s.groups, 1, 1));
+    tk_node *top = top_score(b, score, sinks);
+    tk_node *weights = tkb_exp(b, tkb_subtract(b, score, top));
+    tk_node *sum = tkb_sum(b, weights, TK_AXES(-1), true);
+    if (sinks) sum = tkb_add(b, sum, tkb_exp(b, tkb_subtract(b, sinks, top)));
+    tk_node *dead = tkb_equal(b, sum, tkb_scalar_like(b, sum, 0));
+    tk_node *some = tkb_where(b, dead, tkb_scalar_like(b, sum, 1), sum);
     tk_node *y = tkb_matmul(b, weights, shared(b, &s, widen(b, inputs[2])));
+    y = tkb_divide(b, y, some);
+    tk_node *lse = tkb_add(b, log_sum(b, sum), top);
     tk_node *flat = tkb_reshape(b, y, TK_SHAPE(s.batch, s.heads, s.queries, s.value_dim));
     out[0] = narrow(b, flat, inputs[0]);
     out[1] = tkb_reshape(b, lse, TK_SHAPE(s.batch, s.heads, s.queries));
@@ -294,11 +322,11 @@ static void cross_entropy(tk_builder *b, tk_node *const *inputs, tk_node **out) 
     out[1] = lse;
 }
 
-/* (softmax(logits) - onehot(targets)) dloss */
+/* (softmax(logits) - onehot(targets)) dloss. The log-sum-exp that is given is rounded: of large
+ * logits it has no digits left for the logarithm. */
 static tk_node *cross_entropy_vjp(tk_builder *b, tk_node *const *inputs) {
     tk_node *logits = widen(b, inputs[0]);
-    tk_node *lse = tkb_expand_dims(b, inputs[2], TK_AXES(-1));
-    tk_node *soft = tkb_exp(b, tkb_subtract(b, logits, alive_lse(b, lse)));
+    tk_node *soft = tkb_softmax(b, logits, TK_AXES(-1));
     tk_node *classes = tkb_positions(b, tk_node_shape(inputs[0]), inputs[0]->rank - 1);
     tk_node *hit = tkb_equal(b, classes, tkb_expand_dims(b, inputs[1], TK_AXES(-1)));
     tk_node *error = tkb_subtract(b, soft, narrow(b, hit, logits));
@@ -347,6 +375,13 @@ tk_status tkb_decompose(tk_builder *b, const tk_node *node, tk_node *const *inpu
         return TK_OK;
     case TK_OP_quantize_groups:
         tkb_quantize_apart(b, node, inputs, out_outputs);
+        return TK_OK;
+    case TK_OP_scan_sum:
+    case TK_OP_scan_prod:
+    case TK_OP_scan_max:
+    case TK_OP_scan_min:
+    case TK_OP_scan_logsumexp:
+        out_outputs[0] = tkb_scan_apart(b, node, inputs[0]);
         return TK_OK;
     case TK_OP_segment_product:
         out_outputs[0] = tkb_segments_apart(b, inputs[0], inputs[1], inputs[2]);

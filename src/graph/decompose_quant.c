@@ -56,6 +56,6 @@ void tkb_quantize_apart(tk_builder *b, const tk_node *node, tk_node *const *inpu
 
 tk_node *tkb_segments_apart(tk_builder *b, tk_node *a, tk_node *other, tk_node *bounds) {
     tk_node *mask = tkb_segment_mask(b, bounds, a->shape[1]);
-    tk_node *cut = tkb_where(b, mask, a, tkb_scalar_like(b, a, 0));
-    return tkb_matmul(b, cut, other);
+    tk_node *cut = tkb_where_or_zero(b, mask, a);
+    return tkb_matmul(b, cut, tkb_where_or_zero(b, tkb_swapaxes(b, mask, -1, -2), other));
 }

@@ -90,8 +90,8 @@ void tk_vjp_reduce_extreme(tk_vjp_rule *v) {
 void tk_vjp_logsumexp(tk_vjp_rule *v) {
     const tk_attrs_reduce *attrs = tk_node_attrs(v->node);
     tk_builder *b = v->b;
-    tk_node *a = v->inputs[0];
-    tk_node *dead = tkb_equal(b, v->node, tkb_scalar_like(b, v->node, -INFINITY));
+    tk_node *a = v->inputs[0], *sum = tkb_output(b, v->node, 0);
+    tk_node *dead = tkb_equal(b, sum, tkb_scalar_like(b, sum, -INFINITY));
     tk_node *alive = spread(v, tkb_logical_not(b, dead));
     tk_node *soft = reduce_like(b, TK_OP_softmax_axes, tkb_where_or_zero(b, alive, a), attrs->axes);
     v->grads[0] = tkb_where_or_zero(b, alive, tkb_multiply(b, v->ct, tkb_conj(b, soft)));
@@ -100,7 +100,7 @@ void tk_vjp_logsumexp(tk_vjp_rule *v) {
 void tk_vjp_softmax(tk_vjp_rule *v) {
     const tk_attrs_reduce *attrs = tk_node_attrs(v->node);
     tk_builder *b = v->b;
-    tk_node *soft = tkb_conj(b, v->node);
+    tk_node *soft = tkb_conj(b, tkb_output(b, v->node, 0));
     tk_node *mean = reduce_like(b, TK_OP_reduce_sum, tkb_multiply(b, v->ct, soft), attrs->axes);
     v->grads[0] = tkb_multiply(b, soft, tkb_subtract(b, v->ct, mean));
 }

@@ -70,6 +70,7 @@ typedef struct walk {
     void *arg;
     tk_node_vec *order;
     tk_node_map *map;
+    bool values; /* only what values are made of */
     TK_VEC(visit) stack;
 } walk;
 
@@ -85,26 +86,41 @@ static bool leave(walk *w, tk_node *node) {
     return tk_node_map_put(w->map, node, (uint32_t)w->order->count) && tk_vec_push(w->order, node);
 }
 
+uint32_t tk_node_value_inputs(const tk_node *node) {
+    return node->op == TK_OP_straight_through && node->n_inputs ? 1 : node->n_inputs;
+}
+
 static bool visit_root(walk *w, tk_node *root) {
     bool ok = push_if_new(w, root);
     while (ok && w->stack.count) {
         visit *top = &w->stack.items[w->stack.count - 1];
         tk_node *node = top->node;
-        ok =
-            top->next < node->n_inputs ? push_if_new(w, node->inputs[top->next++]) : leave(w, node);
+        uint32_t count = w->values ? tk_node_value_inputs(node) : node->n_inputs;
+        ok = top->next < count ? push_if_new(w, node->inputs[top->next++]) : leave(w, node);
     }
     return ok;
+}
+
+static tk_status visit_all(walk *w, size_t n_roots, tk_node *const *roots) {
+    bool ok = true;
+    for (size_t i = 0; ok && i < n_roots; i++) ok = visit_root(w, roots[i]);
+    tk_vec_deinit(&w->stack);
+    if (!ok)
+        return tk_fail(TK_OUT_OF_MEMORY, "no memory to walk a graph of more than %zu nodes",
+                       w->order->count);
+    return TK_OK;
 }
 
 tk_status tk_walk_order(size_t n_roots, tk_node *const *roots,
                         bool (*enter)(const tk_node *node, void *arg), void *arg,
                         tk_node_vec *order, tk_node_map *map) {
     walk w = {.enter = enter, .arg = arg, .order = order, .map = map};
-    bool ok = true;
-    for (size_t i = 0; ok && i < n_roots; i++) ok = visit_root(&w, roots[i]);
-    tk_vec_deinit(&w.stack);
-    if (!ok)
-        return tk_fail(TK_OUT_OF_MEMORY, "no memory to walk a graph of more than %zu nodes",
-                       order->count);
-    return TK_OK;
+    return visit_all(&w, n_roots, roots);
+}
+
+tk_status tk_walk_values(size_t n_roots, tk_node *const *roots,
+                         bool (*enter)(const tk_node *node, void *arg), void *arg,
+                         tk_node_vec *order, tk_node_map *map) {
+    walk w = {.enter = enter, .arg = arg, .order = order, .map = map, .values = true};
+    return visit_all(&w, n_roots, roots);
 }

@@ -299,7 +299,7 @@ static void draw_value(draw *d, int index, tk_array first) {
     else if (!strcmp(type, "bool"))
         value->flag = draw_chance(d, 50);
     else if (!strcmp(type, "dtype"))
-        value->dtype = draw_chance(d, 2) ? (tk_dtype)99 : draw_dtype(d);
+        value->dtype = draw_chance(d, 2) ? (tk_dtype)TK_DTYPE_COUNT : draw_dtype(d);
     else if (!strcmp(type, "mode"))
         value->mode = draw_chance(d, 2) ? (tk_mode)draw_below(d, 99) : (tk_mode)draw_below(d, 5);
     else if (!strcmp(type, "str"))
