@@ -153,12 +153,13 @@ static void put_bad_index(int k, int number, tk_strbuf *out) {
     for (int h = 0; h < 2; h++) {
         int n = 2 * k + h;
         tk_strbuf_printf(out, "    %%h%d = %s %%i%d, %s : i64\n", n, halves[h], number, by[h]);
-        tk_strbuf_printf(out, "    %%w%d = or %%high_position, %%h%d : i64\n", n, n);
+        tk_strbuf_printf(out, "    %%word%d = or %%high_position, %%h%d : i64\n", n, n);
         tk_strbuf_printf(out, "    %%f%d = offset %%faults, i64(%d) : ptr<i64, global>\n", n, n);
         tk_strbuf_printf(out, "    %%seen%d = load.relaxed.gpu %%f%d : i64\n", n, n);
-        tk_strbuf_printf(out, "    %%less%d = icmp.ult %%w%d, %%seen%d : i1\n", n, n, n);
+        tk_strbuf_printf(out, "    %%less%d = icmp.ult %%word%d, %%seen%d : i1\n", n, n, n);
         tk_strbuf_printf(out, "    %%tell%d = and %%less%d, %%bad%d : i1\n", n, n, k);
-        tk_strbuf_printf(out, "    reduce.umin.relaxed.gpu %%f%d, %%w%d, if=%%tell%d\n", n, n, n);
+        tk_strbuf_printf(out, "    reduce.umin.relaxed.gpu %%f%d, %%word%d, if=%%tell%d\n", n, n,
+                         n);
         tk_strbuf_printf(out, "    store.relaxed.system %%flag, i32(1), if=%%tell%d\n", n);
     }
 }

@@ -311,8 +311,7 @@ static tk_status begin(const tk_kernel *kernel, const tk_build *how, tk_cache **
     unsigned char digest[TK_SHA256_BYTES];
     if (!*cache) *cache = tk_artifact_cache();
     if (!*cache) return tk_fail(TK_OUT_OF_MEMORY, "no memory for the cache of kernels");
-    if ((unsigned)how->target >= TK_TARGET_COUNT)
-        return tk_fail(TK_INVALID_ARGUMENT, "%d is no target", (int)how->target);
+    TK_TRY(tk_check_enum("target", (int)how->target, TK_TARGET_COUNT, "tk_target"));
     TK_TRY(tk_kernel_digest(kernel, how->lines, digest));
     return identify(kernel->name, digest, how, out_key);
 }
