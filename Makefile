@@ -66,6 +66,7 @@ wheel: deps-python all ## the Python package in build/dist, with the libraries i
 	@tools/venv.sh $(VENV) tests/python/requirements.txt
 	@rm -rf $(BUILD)/dist
 	@$(VENV)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(BUILD)/dist \
+	    --config-settings=build-dir=$(BUILD)/wheel-of-archive \
 	    --config-settings=cmake.define.TIKI_ARCHIVE=$(CURDIR)/$(BUILD)/lib/libtiki.a .
 	@ls -l $(BUILD)/dist
 

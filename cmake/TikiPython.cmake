@@ -43,8 +43,8 @@ set_target_properties(tiki_python PROPERTIES
 target_include_directories(tiki_python PRIVATE python/src ${Python3_INCLUDE_DIRS})
 target_compile_options(tiki_python PRIVATE -Wall -Wextra $<$<BOOL:${TIKI_WERROR}>:-Werror>
                        -fvisibility=hidden -ffp-contract=off)
-# Of a wheel, the library may be that of another build with the same flags (`make wheel`), which saves
-# compiling it a second time; `pip install .` has none, and compiles it.
+# Of a wheel, the library may be that of another build with the same flags (`make wheel`, in a folder of
+# its own), which saves compiling it a second time; `pip install .` has none, and compiles it.
 set(TIKI_ARCHIVE "" CACHE FILEPATH "libtiki.a for the Python package, instead of this build's own")
 if(TIKI_ARCHIVE)
   add_dependencies(tiki_python tiki_headers)
