@@ -3,7 +3,8 @@
     load     from a binary that is built (in Tiki's cache, in the DSL's compiled function) to the end of a first launch, in
              processes of their own in which both sides have launched another kernel before
     launch   what the host does for one more launch, of a kernel that the card has done before the next one comes
-    device   the kernel's own time: many launches, then a wait; each launch writes to memory of its own on both sides
+    device   the kernel's own time: how much longer more launches take than fewer, handed over by tens, which is sooner than
+             they are done; each launch writes to memory of its own on both sides
 """
 
 import json
@@ -21,7 +22,8 @@ from cuda.bindings import driver
 import tiki as tk
 import tiki.cute
 
-ROUNDS, PROCESSES, TOGETHER = 15, 3, 20
+ROUNDS, PROCESSES = 15, 3
+FEW, MANY, TENS = 10, 50, 10
 
 
 def check(result):
@@ -58,9 +60,9 @@ class Tiki:
 
     def run_all(self, count):
         """Put into the graph first, then evaluated by one call."""
-        made = [self.launch() for _ in range(count)]
-        tk.async_eval(made)
-        self.last = made[-1]
+        self.made = [self.launch() for _ in range(count)]
+        tk.async_eval(self.made)
+        self.last = self.made[-1]
 
     def wait(self):
         tk.eval(self.last)
@@ -136,6 +138,21 @@ def seconds(side, count, together=False):
     return handed_over / count, (time.perf_counter() - begin) / count
 
 
+def own_time(side):
+    """Of one launch on the card."""
+    ends = []
+    for count in (FEW, MANY):
+        side.wait()
+        begin = time.perf_counter()
+        kept = []
+        for _ in range(0, count, TENS):
+            side.run_all(TENS)
+            kept.append(getattr(side, "made", None))
+        side.wait()
+        ends.append(time.perf_counter() - begin)
+    return (ends[1] - ends[0]) / (MANY - FEW)
+
+
 def first(side):
     begin = time.perf_counter()
     side.run()
@@ -165,20 +182,24 @@ def measure(case):
     each = [seconds(our_short, 200)[0] for _ in range(ROUNDS)]
     launches = [(seconds(our_short, 200, True)[0], seconds(their_short, 200, True)[0]) for _ in range(ROUNDS)]
     their_short.free()
-    ours, theirs = Tiki(case), Dsl(case, TOGETHER)
-    for _ in range(3):
-        seconds(ours, TOGETHER, True), seconds(theirs, TOGETHER, True)
-    times = [(seconds(ours, TOGETHER, True)[1], seconds(theirs, TOGETHER, True)[1]) for _ in range(ROUNDS)]
-    theirs.free()
-    launch, device = ([1e6 * statistics.median(pair[i] for pair in pairs) for i in (0, 1)] for pairs in (launches, times))
+    sides = Tiki(case), Dsl(case, MANY), Tiki(case, "ptx")
+    for _ in range(2):
+        for side in sides:
+            side.run()
+            own_time(side)
+    times = [[own_time(side) for side in sides] for _ in range(ROUNDS)]
+    sides[1].free()
+    launch = [1e6 * statistics.median(pair[i] for pair in launches) for i in (0, 1)]
+    device = [1e6 * statistics.median(row[i] for row in times) for i in (0, 1, 2)]
     return {
         "kernel": case.function.__name__,
         "launch_us": launch,
         "launch_ratio": launch[0] / launch[1],
         "launch_each_us": 1e6 * statistics.median(each),
-        "device_us": device,
+        "device_us": device[:2],
+        "device_by_ptx_us": device[2],
         "device_ratio": device[0] / device[1],
-        "device_least_us": [1e6 * min(pair[i] for pair in times) for i in (0, 1)],
+        "device_least_us": [1e6 * min(row[i] for row in times) for i in (0, 1)],
     }
 
 
@@ -190,6 +211,7 @@ def load(cases):
     for case in [other, *cases]:
         ours, theirs = Tiki(case), Dsl(case)
         theirs.wait()
+        tk.eval([tk.zeros(like.shape, like.dtype).to_device(tk.gpu) for like in ours.tensors])  # memory for results
         print(json.dumps([case.function.__name__, 1e3 * first(ours), 1e3 * first(theirs)]), flush=True)
         theirs.free()
 
