@@ -9,10 +9,12 @@
 #include "support/patience.h"
 #include "support/sanitizer.h"
 
+#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -356,6 +358,7 @@ static void many_processes(void) {
     pid_t children[PROCESSES];
     int lines;
     use_package("count");
+    setenv("TIKI_CUTE_WORKERS", "64", 1);
     for (int i = 0; i < PROCESSES; i++) {
         children[i] = fork();
         if (children[i]) continue;
@@ -396,6 +399,145 @@ static void test_many(void **state) {
     in_child(many_threads);
     in_child(many_processes);
     in_child(forks_amid);
+}
+
+/* ---- a bound over processes ---- */
+
+static char runtime_folder[600];
+
+/* Slots of this program alone. */
+static int own_slots(void **state) {
+    const char *folder = getenv("TMPDIR");
+    (void)state;
+    snprintf(runtime_folder, sizeof runtime_folder, "%s/cute-run-%d", folder ? folder : "/tmp",
+             (int)getpid());
+    setenv("XDG_RUNTIME_DIR", runtime_folder, 1);
+    return mkdir(runtime_folder, 0700);
+}
+
+static int no_own_slots(void **state) {
+    char command[700];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", runtime_folder);
+    return system(command);
+}
+
+static bool names_the_slots(const char *process) {
+    const char *slots = getenv("XDG_RUNTIME_DIR");
+    char path[300], text[70000];
+    snprintf(path, sizeof path, "/proc/%s/cmdline", process);
+    FILE *file = fopen(path, "r");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file) fclose(file);
+    return length && memmem(text, length, slots, strlen(slots));
+}
+
+/* Workers of all processes: their last argument is the folder of the slots, and they lead groups.
+ * Those that were seen and are still there when all were seen were there together. */
+static int count_all_workers(void) {
+    char seen[200][16];
+    int count = 0, together = 0;
+    DIR *folder = opendir("/proc");
+    REQUIRE(folder);
+    for (struct dirent *entry; (entry = readdir(folder)) && count < 200;) {
+        pid_t process = atoi(entry->d_name);
+        if (process <= 0 || getpgid(process) != process || !names_the_slots(entry->d_name))
+            continue;
+        snprintf(seen[count++], sizeof *seen, "%d", (int)process);
+    }
+    closedir(folder);
+    for (int i = 0; i < count; i++) together += names_the_slots(seen[i]);
+    return together;
+}
+
+static void compile_by_two(void) {
+    pthread_t other;
+    REQUIRE(!pthread_create(&other, NULL, compile_some, NULL));
+    compile_some(NULL);
+    pthread_join(other, NULL);
+    _exit(0);
+}
+
+/* 208 compilations from 8 processes at once, which may have 3 workers together. Workers of the
+ * tests before, which may be ending still, have other slots. */
+static void three_for_eight_processes(void) {
+    const char *mark = new_mark("three");
+    char folder[700];
+    int lines, left = PROCESSES, most = 0, state;
+    use_package("count");
+    snprintf(folder, sizeof folder, "%s/three", runtime_folder);
+    REQUIRE(!mkdir(folder, 0700) && !setenv("XDG_RUNTIME_DIR", folder, 1));
+    setenv("TIKI_CUTE_WORKERS", "3", 1);
+    for (int i = 0; i < PROCESSES; i++)
+        if (fork() == 0) compile_by_two();
+    while (left) {
+        int now = count_all_workers();
+        if (now > most) most = now;
+        if (waitpid(-1, &state, WNOHANG) <= 0) continue;
+        REQUIRE(WIFEXITED(state) && !WEXITSTATUS(state));
+        left--;
+    }
+    if (most < 1 || most > 3) fprintf(stderr, "%d workers at once\n", most);
+    REQUIRE(most >= 1 && most <= 3);
+    (void)count_workers(mark, &lines);
+    REQUIRE(lines == 2 * EACH * PROCESSES);
+    unlink(mark);
+}
+
+/* A worker that does nothing makes room for another process's, and is replaced. */
+static void idle_one_gives_way(void) {
+    int state;
+    use_package("");
+    setenv("TIKI_CUTE_WORKERS", "1", 1);
+    REQUIRE(compile_text(0) == TK_OK);
+    pid_t child = fork();
+    if (child == 0) _exit(compile_text(0) != TK_OK);
+    REQUIRE(waitpid(child, &state, 0) == child && WIFEXITED(state) && !WEXITSTATUS(state));
+    REQUIRE(compile_text(0) == TK_OK && tk_cute_worker_count() == 1);
+}
+
+/* Who waits has its limit and can be stopped; the place of who is killed is free. */
+static void killed_one_is_replaced(void) {
+    const char *mark = new_mark("holder");
+    tk_cute_answer answer;
+    tk_cute_job job = some_job(0);
+    int state;
+    use_package("hang");
+    setenv("TIKI_CUTE_WORKERS", "1", 1);
+    pid_t holder = fork();
+    if (holder == 0) _exit(compile_text(0) == TK_OK);
+    while (!is_there((void *)(uintptr_t)mark)) usleep(5000);
+    setenv("TIKI_FAKE_COMPILER", "", 1);
+    REQUIRE(compile_text(300) == TK_INTERRUPTED && says("was free in time"));
+    job.stop = is_there;
+    job.stop_arg = (void *)(uintptr_t)mark;
+    REQUIRE(tk_cute_compile(&job, &answer) == TK_INTERRUPTED && says("was stopped"));
+    REQUIRE(!kill(holder, SIGKILL) && waitpid(holder, &state, 0) == holder);
+    REQUIRE(compile_text(0) == TK_OK);
+    unlink(mark);
+}
+
+/* Without a folder for them each process counts alone, and says so. */
+static void no_slots(void) {
+    char text[1300], path[700];
+    use_package("");
+    setenv("XDG_RUNTIME_DIR", "/dev/null", 1);
+    REQUIRE(compile_text(0) == TK_OK && tk_cute_describe(text, sizeof text) == TK_OK);
+    REQUIRE(strstr(text, "of python3 (its workers are counted in each process alone: "
+                         "/dev/null/tiki: Not a directory)"));
+    snprintf(path, sizeof path, "%s/open", runtime_folder);
+    setenv("XDG_RUNTIME_DIR", path, 1);
+    snprintf(path, sizeof path, "%s/open/tiki", runtime_folder);
+    REQUIRE(!mkdir(getenv("XDG_RUNTIME_DIR"), 0700) && !mkdir(path, 0700) && !chmod(path, 0777));
+    REQUIRE(tk_cute_describe(text, sizeof text) == TK_OK && strstr(text, "others may write there"));
+}
+
+static void test_bound(void **state) {
+    (void)state;
+    in_child(three_for_eight_processes);
+    in_child(idle_one_gives_way);
+    in_child(killed_one_is_replaced);
+    in_child(no_slots);
 }
 
 /* ---- the cache ---- */
@@ -601,10 +743,11 @@ int main(void) {
                                        cmocka_unit_test(test_faults),
                                        cmocka_unit_test(test_stopping),
                                        cmocka_unit_test(test_many),
+                                       cmocka_unit_test(test_bound),
                                        cmocka_unit_test(test_cache),
                                        cmocka_unit_test(test_real)};
     const char *python = getenv("TIKI_CUTE_PYTHON");
     snprintf(real_python, sizeof real_python, "%s", python ? python : "");
     unsetenv("TIKI_CUTE_LIBRARY");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, own_slots, no_own_slots);
 }

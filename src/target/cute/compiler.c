@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "target/artifact.h"
+#include "target/cute/slots.h"
 
 const char *tk_cute_library_named(void) {
     const char *path = getenv("TIKI_CUTE_LIBRARY");
@@ -42,6 +43,10 @@ tk_status tk_cute_describe(char *text, size_t capacity) {
         return TK_OK;
     }
     TK_TRY(tk_cute_compiler_version(version, sizeof version, &python));
-    snprintf(text, capacity, "nvidia-cutlass-dsl %s of %s", version, python.path);
+    tk_cute_slots slots;
+    bool counted = tk_cute_slots_work(&slots);
+    snprintf(text, capacity, "nvidia-cutlass-dsl %s of %s%s%s%s", version, python.path,
+             counted ? "" : " (its workers are counted in each process alone: ", slots.why,
+             counted ? "" : ")");
     return TK_OK;
 }

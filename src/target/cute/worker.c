@@ -28,11 +28,12 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "target/cute/script.h"
+#include "target/cute/slots.h"
 
 extern char **environ;
 
 enum { MAGIC = 0x77434B54, WANT_PTX = 1, WANT_LOWERED = 2, USUAL_LIMIT_MS = 120000 };
-enum { LARGEST_PART = 1 << 28, BETWEEN_STOPS_MS = 20, MOST_WAIT_MS = 200 };
+enum { LARGEST_PART = 1 << 28, BETWEEN_STOPS_MS = 20, MOST_WAIT_MS = 200, BETWEEN_SLOTS_MS = 50 };
 enum { TAKEN, PARSE_ERROR, COMPILE_ERROR, NO_ROOM };
 enum { OBJECT, PTX, LOWERED, MESSAGES, PARTS };
 
@@ -145,8 +146,11 @@ static tk_status receive_all(int socket, void *data, size_t bytes, patience *p) 
 
 /* ---- starting and ending ---- */
 
-static int spawn(const char *python, int child_end, pid_t *out_process) {
-    char *const argv[] = {(char *)(uintptr_t)python, "-c", (char *)(uintptr_t)tk_cute_script, NULL};
+/* The slot is the worker's file 3, and the folder its argument; without one there are neither. */
+static int spawn(const char *python, int child_end, int slot, const char *folder,
+                 pid_t *out_process) {
+    char *const argv[] = {(char *)(uintptr_t)python, "-c", (char *)(uintptr_t)tk_cute_script,
+                          slot >= 0 ? (char *)(uintptr_t)folder : NULL, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
@@ -156,6 +160,7 @@ static int spawn(const char *python, int child_end, pid_t *out_process) {
     posix_spawn_file_actions_adddup2(&actions, child_end, 0);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", 1, 0);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    if (slot >= 0) posix_spawn_file_actions_adddup2(&actions, slot, 3);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
@@ -211,13 +216,14 @@ static tk_status greet(worker *w, patience *p) {
 }
 
 /* With the lock from the socket to the place that has it, so that no child of a fork keeps one
- * open. */
-static int begin_process(worker *w) {
+ * open, and none keeps the slot. EAGAIN: there is no slot. */
+static int begin_process(worker *w, tk_cute_slots *slots) {
     int ends[2];
     pthread_mutex_lock(&pool.lock);
-    int error = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ? errno : 0;
+    int slot = tk_cute_slot_take(slots), error = slot == TK_CUTE_SLOT_TAKEN ? EAGAIN : 0;
+    if (!error) error = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ? errno : 0;
     if (!error) {
-        error = spawn(w->python.path, ends[1], &w->process);
+        error = spawn(w->python.path, ends[1], slot, slots->folder, &w->process);
         close(ends[1]);
         w->socket = ends[0];
         if (error) {
@@ -225,13 +231,30 @@ static int begin_process(worker *w) {
             w->process = 0;
         }
     }
+    if (slot >= 0) close(slot);
     pthread_mutex_unlock(&pool.lock);
     return error;
 }
 
+/* Waits for a slot, asking for one. */
+static int begin_when_free(worker *w, patience *p) {
+    for (;;) {
+        tk_cute_slots slots;
+        int error = begin_process(w, &slots), wait = error == EAGAIN ? next_wait(p) : 0;
+        if (!wait) return error;
+        tk_cute_slot_want(&slots);
+        (void)poll(NULL, 0, wait < BETWEEN_SLOTS_MS ? wait : BETWEEN_SLOTS_MS);
+    }
+}
+
 static tk_status start_by(worker *w, const tk_cute_python *python, patience *p) {
     w->python = *python;
-    int error = begin_process(w);
+    int error = begin_when_free(w, p);
+    if (error == EAGAIN)
+        return tk_fail(TK_INTERRUPTED,
+                       p->stopped ? "the CuTe compilation was stopped"
+                                  : "no worker of the CuTe compiler was free in time: all that "
+                                    "this user may have compile (TIKI_CUTE_WORKERS)");
     if (error) return no_compiler(w, strerror(error));
     tk_status status = greet(w, p);
     if (status != TK_OK) end_worker(w);

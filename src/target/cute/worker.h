@@ -2,7 +2,8 @@
  * loaded.
  *
  * A worker compiles one text at a time and is kept for the next. There are at most
- * TK_CUTE_MOST_WORKERS; who finds none free waits. Nothing is shared between compilations. A worker
+ * TK_CUTE_MOST_WORKERS in a process, and a number of a user in all (slots.h); who finds none free
+ * waits. Nothing is shared between compilations. A worker
  * that dies is replaced and its text tried once more; one that takes too long is ended. Workers end
  * by themselves when this process does, however it ends. Any thread may call; a forked child starts
  * workers of its own. */

@@ -7,6 +7,9 @@ tenth of the time of `import cutlass`. Frames are little-endian words of 32 bits
     request         MAGIC, flags, 3 lengths: architecture, options, text; then those
     answer          MAGIC, status, 4 lengths: object, PTX, lowered text, messages; then those
 
+The file 3 is the slot that the worker holds, where there is an argument: the folder of slots (slots.h). A worker that
+somebody waits for ends when it is idle, and after some time when it is not.
+
 The end of the other side is the end of this one, also in the middle of a compilation, when Python cannot run: the kernel
 then sends SIGIO, whose default is to end the process. What the compiler prints is collected and sent.
 """
@@ -23,12 +26,17 @@ import signal
 import socket
 import struct
 import tempfile
+import time
 import types
 
 MAGIC = 0x77434B54
 WANT_PTX, WANT_LOWERED = 1, 2
 OK, PARSE_ERROR, COMPILE_ERROR, NO_ROOM = 0, 1, 2, 3
+LOOK, NEW, TURN = 0.5, 1.5, 5  # seconds: between looks, for which somebody has waited, that a worker is busy at most
 
+slots = sys.argv[1] if len(sys.argv) > 1 else ""
+if slots:
+    os.set_inheritable(3, False)
 channel = socket.socket(fileno=os.dup(0))
 messages = os.memfd_create("messages")
 for number in (1, 2):
@@ -44,6 +52,21 @@ def receive(count):
             sys.exit(0)
         data += piece
     return bytes(data)
+
+
+def is_wanted():
+    try:
+        return abs(time.time() - os.stat(os.path.join(slots, "wanted")).st_mtime) < NEW
+    except OSError:
+        return False
+
+
+def wait_for_work(begin):
+    if slots and time.monotonic() - begin > TURN and is_wanted():
+        sys.exit(0)
+    while slots and not select.select([channel], [], [], LOOK)[0]:
+        if is_wanted():
+            sys.exit(0)
 
 
 def end_with_the_other_side(on):
@@ -137,7 +160,9 @@ def main():
         return
     version = importlib.metadata.version("nvidia-cutlass-dsl").encode()
     channel.sendall(struct.pack("<3I", MAGIC, 0, len(version)) + version)
+    begin = time.monotonic()
     while True:
+        wait_for_work(begin)
         magic, flags, *lengths = struct.unpack("<5I", receive(20))
         if magic != MAGIC:
             sys.exit(1)
