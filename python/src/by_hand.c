@@ -29,7 +29,10 @@ tk_status tkpy_two(tkpy_call *call, tk_array first, tk_array second) {
 
 static bool is_absent(PyObject *object) { return !object || object == Py_None; }
 
-/* arange(stop), arange(start, stop), arange(start, stop, step); int32 when all are integers. */
+static bool is_wide(double value) { return value < INT32_MIN || value > INT32_MAX; }
+
+/* arange(stop), arange(start, stop), arange(start, stop, step); int32 when all are integers, int64
+ * when one does not fit that. */
 tk_array tkpy_arange(tkpy_call *call, PyObject *start, PyObject *stop, PyObject *step, int dtype) {
     double from = 0, to, by = 1;
     if (is_absent(stop)) {
@@ -42,7 +45,8 @@ tk_array tkpy_arange(tkpy_call *call, PyObject *start, PyObject *stop, PyObject 
     if (!is_absent(start) && !PyErr_Occurred()) from = PyFloat_AsDouble(start);
     if (!is_absent(step) && !PyErr_Occurred()) by = PyFloat_AsDouble(step);
     if (PyErr_Occurred()) return TK_NO_ARRAY;
-    return tk_arange(call->context, from, to, by, tkpy_or(dtype, integers ? TK_INT32 : TK_FLOAT32));
+    tk_dtype whole = is_wide(from) || is_wide(to) || is_wide(by) ? TK_INT64 : TK_INT32;
+    return tk_arange(call->context, from, to, by, tkpy_or(dtype, integers ? whole : TK_FLOAT32));
 }
 
 tk_array tkpy_full(tk_shape shape, tk_array value, int dtype) {

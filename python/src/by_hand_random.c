@@ -2,6 +2,8 @@
  *
  * The implicit key is a Python list of one array, tiki.random.state, not the C library's key of the
  * thread: compiled functions take it as an input and give it back. */
+#include <math.h>
+
 #include "args.h"
 
 /* Row `index` of the two keys that a split gives. */
@@ -78,19 +80,52 @@ tk_array tkpy_uniform(tkpy_call *call, PyObject *low, PyObject *high, tk_shape s
     return tk_add(tk_multiply(tk_subtract(b, a), unit), a);
 }
 
+/* A number that is a bound of whole numbers, without its fraction. */
+static bool whole_bound(PyObject *object, int64_t *number) {
+    double value = PyLong_Check(object) ? 0 : PyFloat_AsDouble(object);
+    *number = PyLong_Check(object) ? PyLong_AsLongLong(object) : 0;
+    if (PyErr_Occurred()) return false;
+    if (!(fabs(value) < 0x1p63))
+        return PyErr_Format(PyExc_ValueError, "randint: a bound is %R, expected a finite number",
+                            object),
+               false;
+    if (!PyLong_Check(object)) *number = (int64_t)value;
+    return true;
+}
+
+static bool is_number(PyObject *object) { return PyFloat_Check(object) || PyLong_Check(object); }
+
+/* An array of whole numbers as float32. */
+static tk_array whole(tkpy_call *call, PyObject *object, tk_dtype dtype) {
+    double number;
+    tk_array array;
+    int kind = read_bound(call, object, 0, &number, &array);
+    if (kind < 0) return TK_NO_ARRAY;
+    if (kind) array = tk_scalar(call->context, trunc(number));
+    return tk_astype(tk_astype(array, dtype), TK_FLOAT32);
+}
+
+/* The floor of uniform numbers, within the bounds without their fractions. Between arrays it is the
+ * lower bound where nothing lies between. */
 tk_array tkpy_randint(tkpy_call *call, PyObject *low, PyObject *high, tk_shape shape,
                       tk_dtype dtype, tk_array key) {
     if (low == Py_None || high == Py_None) {
         PyErr_SetString(PyExc_TypeError, "randint: low and high must be numbers or arrays");
         return TK_NO_ARRAY;
     }
-    if (PyLong_Check(low) && PyLong_Check(high)) {
-        int64_t from = PyLong_AsLongLong(low), to = PyLong_AsLongLong(high);
-        if (PyErr_Occurred()) return TK_NO_ARRAY;
-        return tk_random_randint(call->context, from, to, shape, dtype, tkpy_next_key(call, key));
+    if (is_number(low) && is_number(high)) {
+        int64_t from, to;
+        if (!whole_bound(low, &from) || !whole_bound(high, &to)) return TK_NO_ARRAY;
+        if (from >= to || (PyLong_Check(low) && PyLong_Check(high)))
+            return tk_random_randint(call->context, from, to, shape, dtype,
+                                     tkpy_next_key(call, key));
     }
     tk_array drawn = tkpy_uniform(call, low, high, shape, TK_FLOAT32, key);
-    return drawn.node ? tk_astype(tk_floor(drawn), dtype) : drawn;
+    tk_array least = drawn.node ? whole(call, low, dtype) : TK_NO_ARRAY;
+    tk_array end = least.node ? whole(call, high, dtype) : TK_NO_ARRAY;
+    if (!end.node) return TK_NO_ARRAY;
+    tk_array most = tk_subtract(end, tk_scalar(call->context, 1));
+    return tk_astype(tk_maximum(tk_minimum(tk_floor(drawn), most), least), dtype);
 }
 
 /* `shape` draws that many: the sampled axis is inserted into it for the noise, and argmax drops it.

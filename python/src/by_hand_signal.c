@@ -60,6 +60,16 @@ bool tkpy_is_upper(const char *triangle) {
 }
 
 /* Vectors by default where there is one axis, matrices where there are two. */
+/* tk_norm takes NaN for no order; as an order it makes NaN of vectors, and matrices have none. */
+static tk_array norm_of_nan(tk_array a, tk_axes axes, bool keepdims) {
+    int64_t count = axes.count < 0 ? tk_array_rank(a) : axes.count;
+    tk_array nan = tk_scalar(tk_array_context(a), NAN);
+    if (count == 1) return tk_multiply(tk_norm(a, NAN, axes, keepdims), nan);
+    PyErr_Format(PyExc_ValueError, "norm: ord is nan for %lld axes, expected one axis",
+                 (long long)count);
+    return TK_NO_ARRAY;
+}
+
 tk_array tkpy_norm(tk_array a, PyObject *ord, tk_axes axes, bool keepdims) {
     double number = NAN;
     if (ord && PyUnicode_Check(ord)) {
@@ -76,5 +86,6 @@ tk_array tkpy_norm(tk_array a, PyObject *ord, tk_axes axes, bool keepdims) {
     }
     if (ord && ord != Py_None) number = PyFloat_AsDouble(ord);
     if (PyErr_Occurred()) return TK_NO_ARRAY;
-    return tk_norm(a, number, axes, keepdims);
+    return ord && ord != Py_None && isnan(number) ? norm_of_nan(a, axes, keepdims)
+                                                  : tk_norm(a, number, axes, keepdims);
 }

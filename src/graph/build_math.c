@@ -214,7 +214,8 @@ tk_node *tkb_isclose(tk_builder *b, tk_node *a, tk_node *other, double rtol, dou
     tkb_promote(b, 2, pair);
     if (!tkb_broadcast(b, "isclose", 2, pair)) return pair[0];
     tk_node *near = is_near(b, pair[0], pair[1], rtol, atol);
-    tk_node *close = tkb_logical_or(b, tkb_equal(b, pair[0], pair[1]), near);
+    tk_node *alike = tkb_logical_and(b, tkb_equal(b, pair[0], pair[1]), tkb_isinf(b, pair[0]));
+    tk_node *close = tkb_logical_or(b, alike, near);
     if (!equal_nan) return close;
     tk_node *both = tkb_logical_and(b, tkb_isnan(b, pair[0]), tkb_isnan(b, pair[1]));
     return tkb_logical_or(b, close, both);

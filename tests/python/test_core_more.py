@@ -232,3 +232,42 @@ def test_gradients_for_one_of_a_list():
             assert ours.tolist() == theirs.tolist()
     named, other = (m.grad(lambda x, b: (x * b).sum(), [0], ["b"])(m.array([1.0]), b=m.array([2.0])) for m in (tk, mx))
     assert named[0].tolist() == other[0].tolist() and named[1]["b"].tolist() == other[1]["b"].tolist()
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+def outcome(call):
+    try:
+        value = call()
+    except Exception as error:
+        return type(error)
+    return str(value.dtype).split(".")[-1], np.array(value).tolist()
+
+
+@pytest.mark.parametrize(
+    "name",
+    {
+        "norm of a vector": lambda m: m.linalg.norm(m.array([3.0, -4.0]), ord=NAN),
+        "norm of columns": lambda m: m.linalg.norm(m.array([[3.0, -4.0]]), ord=NAN, axis=0, keepdims=True),
+        "norm of a matrix": lambda m: m.linalg.norm(m.array([[3.0, -4.0]]), ord=NAN),
+        **{
+            f"close by {relative} and {absolute}": lambda m, r=relative, a=absolute: m.isclose(
+                m.array([1.0, 0.0, INF, INF, NAN]), m.array([1.0, 0.0, INF, -INF, NAN]), rtol=r, atol=a
+            )
+            for relative, absolute in ((1e-5, NAN), (NAN, 1e-8), (1e-5, -1.0), (-1.0, 0.5), (0.0, INF), (0.0, 0.0))
+        },
+        **{
+            f"arange{given}": lambda m, given=given: m.arange(*given)
+            for given in (
+                (-1, 2**40, -1), (2**40, 2**40 + 2), (0, 2**33, 2**32), (2**31 - 2, 2**31 - 1), (2**31 - 2, 2**31),
+                (-(2**31), -(2**31) + 1), (-(2**31) - 1, -(2**31) + 1), (0, 5, 2**40), (0.0, 2**40, 2**39),
+            )
+        },
+    }.items(),
+    ids=lambda case: case[0],
+)
+def test_arguments_at_the_edges(name):
+    case = name[1]
+    ours, theirs = outcome(lambda: case(tk)), outcome(lambda: case(mx))
+    assert repr(ours) == repr(theirs)

@@ -169,3 +169,19 @@ def test_state():
         tk.random.uniform("a")
     with pytest.raises(ValueError):
         tk.random.uniform(key=tk.array([1.0]))
+
+
+@pytest.mark.parametrize("low, high", [(2.5, 5.5), (-5.5, -1.2), (0.2, 3.8), (2, 7.9), ([5, 1], [2, 3]), ([2.7, -3.2], 9.9)])
+def test_bounds_of_whole_numbers(low, high):
+    """They lose their fractions; bounds that are arrays give the lower one where nothing lies between."""
+    ours, theirs = (
+        m.random.randint(*(m.array(b) if isinstance(b, list) else b for b in (low, high)), (50, 2), key=m.random.key(3))
+        for m in (tk, mx)
+    )
+    assert ours.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("low, high", [(5.5, 2.5), (0.2, 0.8), (float("nan"), 5), (0, float("inf"))])
+def test_bounds_without_whole_numbers(low, high):
+    with pytest.raises(ValueError, match="low < high|finite"):
+        tk.random.randint(low, high, (3,))
