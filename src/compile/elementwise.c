@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "compile/axes.h"
 #include "compile/functions.h"
 #include "compile/kernel_text.h"
 #include "compile/kernels_made.h"
@@ -164,45 +165,17 @@ tk_status tk_elementwise_check(tk_op op, tk_dtype in, tk_dtype out) {
 
 #define MOST_VIEWS (TK_ELEMENTWISE_INPUTS + 1)
 
-typedef struct axis {
-    int64_t length, stride[MOST_VIEWS];
-} axis;
-
-typedef struct shape {
-    int rank, n_views; /* the output is the last view */
-    axis axes[TK_AXES_MAX];
-} shape;
-
-static bool joins(const shape *s, const axis *outer, const axis *inner) {
-    for (int v = 0; v < s->n_views; v++)
-        if (outer->stride[v] != inner->stride[v] * inner->length) return false;
-    return true;
-}
-
-static void add_axis(shape *s, const axis *next) {
-    axis *last = s->rank ? &s->axes[s->rank - 1] : NULL;
-    if (last && joins(s, last, next)) {
-        axis joined = *next;
-        joined.length *= last->length;
-        *last = joined;
-        return;
-    }
-    s->axes[s->rank++] = *next;
-}
-
-static void find_shape(int n_inputs, const tk_strided *inputs, const tk_strided *output, shape *s) {
-    *s = (shape){.n_views = n_inputs + 1};
+/* The output is the last view. */
+static void find_shape(int n_inputs, const tk_strided *inputs, const tk_strided *output,
+                       tk_view_axes *s) {
+    *s = (tk_view_axes){.n_views = n_inputs + 1, .size = 1};
     for (int i = 0; i < output->rank; i++) {
-        axis next = {.length = output->shape[i]};
-        if (next.length == 1) continue;
+        tk_view_axis next = {.length = output->shape[i]};
         for (int v = 0; v < n_inputs; v++) next.stride[v] = inputs[v].strides[i];
         next.stride[n_inputs] = output->strides[i];
-        add_axis(s, &next);
+        tk_view_axes_add(s, &next);
     }
-    if (s->rank == 0) {
-        s->axes[0] = (axis){.length = 1};
-        s->rank = 1;
-    }
+    tk_view_axes_close(s);
 }
 
 /* ---- the text ---- */
@@ -422,23 +395,23 @@ static tk_run_argument memory(const tk_strided *view) {
 
 enum { MOST_ARGUMENTS = MOST_VIEWS + 1 + TK_AXES_MAX + MOST_VIEWS * TK_AXES_MAX };
 
-static size_t fill_arguments(const shape *s, const tk_strided *inputs, const tk_strided *output,
-                             tk_run_argument *out) {
+static size_t fill_arguments(const tk_view_axes *s, const tk_strided *inputs,
+                             const tk_strided *output, tk_run_argument *out) {
     size_t count = 0;
     for (int v = 0; v + 1 < s->n_views; v++) out[count++] = memory(&inputs[v]);
     out[count++] = memory(output);
     out[count++] = (tk_run_argument){.bits = (uint64_t)output->size};
     for (int i = 1; i < s->rank; i++)
-        out[count++] = (tk_run_argument){.bits = (uint64_t)s->axes[i].length};
+        out[count++] = (tk_run_argument){.bits = (uint64_t)s->items[i].length};
     for (int v = 0; v < s->n_views; v++)
         for (int i = 0; i < s->rank; i++)
-            out[count++] = (tk_run_argument){.bits = (uint64_t)s->axes[i].stride[v]};
+            out[count++] = (tk_run_argument){.bits = (uint64_t)s->items[i].stride[v]};
     return count;
 }
 
 tk_status tk_elementwise_run(const tk_body_call *call, tk_op op, int n_inputs,
                              const tk_strided *inputs, const tk_strided *output) {
-    shape s;
+    tk_view_axes s;
     signature key;
     tk_run_argument arguments[MOST_ARGUMENTS];
     if (output->size == 0) return TK_OK;

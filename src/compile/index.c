@@ -1,10 +1,11 @@
-/* See index.h. Axes of all views of a kernel are merged where every one of them allows it. */
+/* See index.h. */
 #include "compile/index.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "compile/axes.h"
 #include "compile/bodies.h"
 #include "compile/elementwise.h"
 #include "compile/kernel_text.h"
@@ -14,43 +15,13 @@
 #include "runtime/cuda_faults.h"
 
 #define MOST_INDICES TK_FAULT_INDICES
-#define MOST_VIEWS (MOST_INDICES + 3)
-#define MOST_GROUPS 64
-#define WANTED_THREADS 65536
-
-/* ---- axes ---- */
 
 /* Views of a kernel: one it reads or writes beside the indices, the indices, another, and the last
  * one: the position of the indices in row-major order. */
-typedef struct axis {
-    int64_t length, stride[MOST_VIEWS];
-} axis;
-
-typedef struct axes {
-    int n_views, rank;
-    int64_t size;
-    axis items[TK_AXES_MAX];
-} axes;
-
-static void add_axis(axes *list, const axis *next) {
-    axis *last = list->rank ? &list->items[list->rank - 1] : NULL;
-    bool joins = last != NULL;
-    for (int v = 0; joins && v < list->n_views; v++)
-        joins = last->stride[v] == next->stride[v] * next->length;
-    list->size *= next->length;
-    if (next->length == 1) return;
-    if (!joins) {
-        list->items[list->rank++] = *next;
-        return;
-    }
-    int64_t length = last->length * next->length;
-    *last = *next;
-    last->length = length;
-}
-
-static void close_axes(axes *list) {
-    if (list->rank == 0) list->items[list->rank++] = (axis){.length = 1};
-}
+#define MOST_VIEWS (MOST_INDICES + 3)
+_Static_assert(MOST_VIEWS <= TK_MOST_VIEWS, "views of a gather");
+#define MOST_GROUPS 64
+#define WANTED_THREADS 65536
 
 /* ---- text ---- */
 
@@ -342,7 +313,7 @@ static void put_int(launch *l, int64_t value) {
     l->arguments[l->count++] = (tk_run_argument){.bits = (uint64_t)value};
 }
 
-static void put_axes(launch *l, const axes *list) {
+static void put_axes(launch *l, const tk_view_axes *list) {
     for (int i = 1; i < list->rank; i++) put_int(l, list->items[i].length);
     for (int v = 0; v < list->n_views; v++)
         for (int i = 0; i < list->rank; i++) put_int(l, list->items[i].stride[v]);
@@ -379,12 +350,12 @@ static void row_major(int rank, const int64_t *shape, int64_t *strides) {
     for (int64_t stride = 1, i = rank - 1; i >= 0; stride *= shape[i--]) strides[i] = stride;
 }
 
-static tk_status run_gather(const tk_body_call *call, axes *list, const int64_t *most,
+static tk_status run_gather(const tk_body_call *call, tk_view_axes *list, const int64_t *most,
                             const int64_t *step, const int64_t *length) {
     const tk_strided *a = &call->inputs[0], *out = &call->outputs[0];
     int n_indices = call->n_inputs - 1;
     launch l;
-    close_axes(list);
+    tk_view_axes_close(list);
     start(&l, call, a, call->inputs + 1, n_indices);
     l.key.dtype = moved_as(a->dtype);
     l.key.n_axes = list->rank;
@@ -407,18 +378,18 @@ tk_status tk_body_gather_on_device(const tk_body_call *call) {
     const tk_strided *a = &call->inputs[0], *out = &call->outputs[0];
     int n_indices = call->n_inputs - 1, n_lead = out->rank - a->rank;
     int64_t most[MOST_INDICES], step[MOST_INDICES], length[MOST_INDICES];
-    axes list = {.n_views = n_indices + 3, .size = 1};
+    tk_view_axes list = {.n_views = n_indices + 3, .size = 1};
     int64_t positions[TK_AXES_MAX];
     if (out->size == 0) return TK_OK;
     row_major(n_lead, out->shape, positions);
     for (int i = 0; i < out->rank; i++) {
-        axis next = {.length = out->shape[i]};
+        tk_view_axis next = {.length = out->shape[i]};
         if (i < n_lead) next.stride[2 + n_indices] = positions[i];
         if (i >= n_lead) next.stride[0] = a->strides[i - n_lead];
         for (int k = 0; k < n_indices && i < n_lead; k++)
             next.stride[1 + k] = call->inputs[1 + k].strides[i];
         next.stride[1 + n_indices] = out->strides[i];
-        add_axis(&list, &next);
+        tk_view_axes_add(&list, &next);
     }
     for (int k = 0; k < n_indices; k++) {
         int64_t along = attrs->axes.items[k];
@@ -432,17 +403,17 @@ tk_status tk_body_gather_on_device(const tk_body_call *call) {
 tk_status tk_body_gather_along_on_device(const tk_body_call *call) {
     const tk_attrs_axis *attrs = call->attrs;
     const tk_strided *a = &call->inputs[0], *index = &call->inputs[1], *out = &call->outputs[0];
-    axes list = {.n_views = 4, .size = 1};
+    tk_view_axes list = {.n_views = 4, .size = 1};
     int64_t positions[TK_AXES_MAX];
     if (out->size == 0) return TK_OK;
     row_major(index->rank, index->shape, positions);
     for (int i = 0; i < out->rank; i++) {
-        axis next = {.length = out->shape[i]};
+        tk_view_axis next = {.length = out->shape[i]};
         next.stride[3] = positions[i];
         next.stride[0] = i == attrs->axis ? 0 : a->strides[i];
         next.stride[1] = index->strides[i];
         next.stride[2] = out->strides[i];
-        add_axis(&list, &next);
+        tk_view_axes_add(&list, &next);
     }
     int64_t length = a->shape[attrs->axis], most = length - 1, step = a->strides[attrs->axis];
     return run_gather(call, &list, &most, &step, &length);
@@ -453,7 +424,7 @@ tk_status tk_body_gather_along_on_device(const tk_body_call *call) {
 typedef struct scatter {
     const tk_body_call *call;
     int first, n_indices; /* the first index operand */
-    axes element, loop;
+    tk_view_axes element, loop;
     int64_t most[MOST_INDICES], step[MOST_INDICES], length[MOST_INDICES];
     tk_mode mode;
 } scatter;
@@ -469,8 +440,8 @@ static int64_t groups_for(const scatter *s) {
 static tk_status run_scatter(scatter *s, const tk_strided *updates, const tk_strided *out) {
     const tk_strided *indices = s->call->inputs + s->first;
     launch l;
-    close_axes(&s->element);
-    close_axes(&s->loop);
+    tk_view_axes_close(&s->element);
+    tk_view_axes_close(&s->loop);
     int64_t groups = groups_for(s);
     start(&l, s->call, out, indices, s->n_indices);
     l.key.dtype = s->mode == TK_SET ? moved_as(out->dtype) : out->dtype;
@@ -553,16 +524,16 @@ static void describe_slices(scatter *s, const tk_strided *updates, const tk_stri
     int n_lead = updates->rank - out->rank, n_views = s->n_indices + 3;
     int64_t positions[TK_AXES_MAX];
     row_major(n_lead, updates->shape, positions);
-    s->element = (axes){.n_views = n_views, .size = 1};
-    s->loop = (axes){.n_views = n_views, .size = 1};
+    s->element = (tk_view_axes){.n_views = n_views, .size = 1};
+    s->loop = (tk_view_axes){.n_views = n_views, .size = 1};
     for (int i = 0; i < updates->rank; i++) {
-        axis next = {.length = updates->shape[i]};
+        tk_view_axis next = {.length = updates->shape[i]};
         next.stride[n_views - 2] = updates->strides[i];
         if (i < n_lead) next.stride[n_views - 1] = positions[i];
         if (i >= n_lead) next.stride[0] = out->strides[i - n_lead];
         for (int k = 0; k < s->n_indices && i < n_lead; k++)
             next.stride[1 + k] = s->call->inputs[s->first + k].strides[i];
-        add_axis(i < n_lead ? &s->loop : &s->element, &next);
+        tk_view_axes_add(i < n_lead ? &s->loop : &s->element, &next);
     }
     for (int k = 0; k < s->n_indices; k++) {
         int64_t along = attrs->axes.items[k];
@@ -586,16 +557,16 @@ static void describe_lines(scatter *s, const tk_strided *updates, const tk_strid
     const tk_strided *index = &s->call->inputs[1];
     int64_t positions[TK_AXES_MAX];
     row_major(index->rank, index->shape, positions);
-    s->element = (axes){.n_views = 4, .size = 1};
-    s->loop = (axes){.n_views = 4, .size = 1};
+    s->element = (tk_view_axes){.n_views = 4, .size = 1};
+    s->loop = (tk_view_axes){.n_views = 4, .size = 1};
     for (int i = 0; i < index->rank; i++) {
         bool along = i == attrs->axis;
-        axis next = {.length = index->shape[i]};
+        tk_view_axis next = {.length = index->shape[i]};
         next.stride[0] = along ? 0 : out->strides[i];
         next.stride[1] = index->strides[i];
         next.stride[2] = updates->strides[i];
         next.stride[3] = positions[i];
-        add_axis(along ? &s->loop : &s->element, &next);
+        tk_view_axes_add(along ? &s->loop : &s->element, &next);
     }
     s->length[0] = out->shape[attrs->axis];
     s->most[0] = s->length[0] - 1;

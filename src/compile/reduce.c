@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "compile/axes.h"
 #include "compile/kernel_text.h"
 #include "compile/kernels_made.h"
 #include "compile/run.h"
@@ -17,41 +18,15 @@
 
 /* ---- the problem ---- */
 
-typedef struct axis {
-    int64_t length, stride[MOST_INPUTS];
-} axis;
-
-/* Axes of the results, row-major, and those that are reduced. */
+/* Axes of the results, and those that are reduced. */
 typedef struct problem {
-    int n_inputs, n_kept, n_reduced;
-    axis kept[TK_AXES_MAX], reduced[TK_AXES_MAX];
-    int64_t results, elements;
+    int n_inputs;
+    tk_view_axes kept, reduced;
 } problem;
 
-static void append(const problem *p, axis *axes, int *count, const axis *next) {
-    axis *last = *count ? &axes[*count - 1] : NULL;
-    bool joins = last != NULL;
-    for (int v = 0; joins && v < p->n_inputs; v++)
-        joins = last->stride[v] == next->stride[v] * next->length;
-    if (next->length == 1) return;
-    if (!joins) {
-        axes[(*count)++] = *next;
-        return;
-    }
-    int64_t length = last->length * next->length;
-    *last = *next;
-    last->length = length;
-}
-
-static void finish(axis *axes, int *count, int64_t *out_size) {
-    if (*count == 0) axes[(*count)++] = (axis){.length = 1};
-    *out_size = 1;
-    for (int i = 0; i < *count; i++) *out_size *= axes[i].length;
-}
-
-static void finish_problem(problem *p) {
-    finish(p->kept, &p->n_kept, &p->results);
-    finish(p->reduced, &p->n_reduced, &p->elements);
+static problem problem_of(int n_inputs) {
+    tk_view_axes none = {.n_views = n_inputs, .size = 1};
+    return (problem){n_inputs, none, none};
 }
 
 /* ---- the text ---- */
@@ -254,13 +229,14 @@ static size_t fill_arguments(const problem *p, const tk_strided *inputs, const t
         tk_extent_of(view, &out[count].before, &out[count].bytes);
         count++;
     }
-    put_number(out, &count, p->results);
-    put_number(out, &count, p->elements);
-    for (int i = 1; i < p->n_kept; i++) put_number(out, &count, p->kept[i].length);
-    for (int i = 1; i < p->n_reduced; i++) put_number(out, &count, p->reduced[i].length);
+    put_number(out, &count, p->kept.size);
+    put_number(out, &count, p->reduced.size);
+    for (int i = 1; i < p->kept.rank; i++) put_number(out, &count, p->kept.items[i].length);
+    for (int i = 1; i < p->reduced.rank; i++) put_number(out, &count, p->reduced.items[i].length);
     for (int v = 0; v < p->n_inputs; v++) {
-        for (int i = 0; i < p->n_kept; i++) put_number(out, &count, p->kept[i].stride[v]);
-        for (int i = 0; i < p->n_reduced; i++) put_number(out, &count, p->reduced[i].stride[v]);
+        for (int i = 0; i < p->kept.rank; i++) put_number(out, &count, p->kept.items[i].stride[v]);
+        for (int i = 0; i < p->reduced.rank; i++)
+            put_number(out, &count, p->reduced.items[i].stride[v]);
     }
     return count;
 }
@@ -271,14 +247,15 @@ static tk_status run(const tk_body_call *call, tk_op op, problem *p) {
     signature key;
     tk_kernel *kernel = NULL;
     if (output->size == 0) return TK_OK;
-    finish_problem(p);
+    tk_view_axes_close(&p->kept);
+    tk_view_axes_close(&p->reduced);
     memset(&key, 0, sizeof key);
     key.op = op;
     key.dtype = output->dtype;
     key.n_inputs = p->n_inputs;
-    key.n_kept = p->n_kept;
-    key.n_reduced = p->n_reduced;
-    key.block = p->elements >= MANY && p->results < INT32_MAX;
+    key.n_kept = p->kept.rank;
+    key.n_reduced = p->reduced.rank;
+    key.block = p->reduced.size >= MANY && p->kept.size < INT32_MAX;
     TK_TRY(tk_kernels_find(&kernels, &key, &kernel));
     size_t count = fill_arguments(p, call->inputs, output, arguments);
     tk_run launch = {kernel, NULL, count, arguments, TK_TARGET_PTX, NULL};
@@ -295,15 +272,12 @@ tk_status tk_reduce_check(tk_op op, tk_dtype dtype) {
 tk_status tk_body_reduce_on_device(const tk_body_call *call) {
     const tk_attrs_reduce *attrs = call->attrs;
     const tk_strided *in = &call->inputs[0];
-    problem p = {.n_inputs = 1};
+    problem p = problem_of(1);
     uint32_t reduced = 0;
     for (int64_t i = 0; i < attrs->axes.count; i++) reduced |= 1u << attrs->axes.items[i];
     for (int i = 0; i < in->rank; i++) {
-        axis next = {in->shape[i], {in->strides[i], 0}};
-        if (reduced >> i & 1)
-            append(&p, p.reduced, &p.n_reduced, &next);
-        else
-            append(&p, p.kept, &p.n_kept, &next);
+        tk_view_axis next = {in->shape[i], {in->strides[i], 0}};
+        tk_view_axes_add(reduced >> i & 1 ? &p.reduced : &p.kept, &next);
     }
     return run(call, call->op, &p);
 }
@@ -323,18 +297,18 @@ static tk_status run_library_product(const tk_body_call *call) {
 tk_status tk_body_product_on_device(const tk_body_call *call) {
     const tk_strided *a = &call->inputs[0], *b = &call->inputs[1];
     int last = a->rank - 1;
-    problem p = {.n_inputs = 2};
+    problem p = problem_of(2);
     if (tk_text_is_half(a->dtype) && is_plain(a) && is_plain(b) && a->size && b->size)
         return run_library_product(call);
     for (int i = 0; i < last - 1; i++) {
-        axis batch = {a->shape[i], {a->strides[i], b->strides[i]}};
-        append(&p, p.kept, &p.n_kept, &batch);
+        tk_view_axis batch = {a->shape[i], {a->strides[i], b->strides[i]}};
+        tk_view_axes_add(&p.kept, &batch);
     }
-    axis rows = {a->shape[last - 1], {a->strides[last - 1], 0}};
-    axis columns = {b->shape[last], {0, b->strides[last]}};
-    axis depth = {a->shape[last], {a->strides[last], b->strides[last - 1]}};
-    append(&p, p.kept, &p.n_kept, &rows);
-    append(&p, p.kept, &p.n_kept, &columns);
-    append(&p, p.reduced, &p.n_reduced, &depth);
+    tk_view_axis rows = {a->shape[last - 1], {a->strides[last - 1], 0}};
+    tk_view_axis columns = {b->shape[last], {0, b->strides[last]}};
+    tk_view_axis depth = {a->shape[last], {a->strides[last], b->strides[last - 1]}};
+    tk_view_axes_add(&p.kept, &rows);
+    tk_view_axes_add(&p.kept, &columns);
+    tk_view_axes_add(&p.reduced, &depth);
     return run(call, TK_OP_product, &p);
 }
