@@ -18,6 +18,8 @@ typedef struct norm {
     tk_val x, y, weight; /* rows, and a vector or NULL */
     tk_val rstd;
     tk_val held[TK_ROWS_MOST_HELD][TK_LIBRARY_MOST_LANES];
+    bool early; /* weights are read with x, while registers allow: nobody waits for them later */
+    tk_val weights[TK_ROWS_MOST_HELD];
 } norm;
 
 static void add_squares(void *arg, const tk_rows *r, int number, tk_val at, tk_val condition,
@@ -26,6 +28,7 @@ static void add_squares(void *arg, const tk_rows *r, int number, tk_val at, tk_v
     tk_val loose[TK_LIBRARY_MOST_LANES], squares[TK_LIBRARY_MOST_LANES],
         *x = number < 0 ? loose : n->held[number];
     tk_rows_load(r, n->x, at, condition, x);
+    if (n->early) n->weights[number] = tk_rows_load_raw(r, n->weight, at, condition, NULL);
     for (int i = 0; i < r->lanes; i++) squares[i] = tk_k_mul(r->b, x[i], x[i]);
     *sum = tk_k_add(r->b, *sum, tk_rows_tree(r, squares));
 }
@@ -37,7 +40,8 @@ static void write(void *arg, const tk_rows *r, int number, tk_val at, tk_val con
         *x = number < 0 ? loose : n->held[number];
     (void)carried;
     if (number < 0) tk_rows_load(r, n->x, at, condition, x);
-    if (n->weight) tk_rows_load(r, n->weight, at, condition, weight);
+    if (n->early) tk_rows_widen(r, n->weights[number], weight);
+    if (n->weight && !n->early) tk_rows_load(r, n->weight, at, condition, weight);
     for (int i = 0; i < r->lanes; i++) {
         y[i] = tk_k_mul(r->b, x[i], n->rstd);
         if (n->weight) y[i] = tk_k_mul(r->b, y[i], weight[i]);
@@ -122,6 +126,7 @@ tk_status tk_library_make_rms_norm(const tk_library_call *call, tk_library_plan 
     tk_val x_pitch = tk_library_bind_int(&k, "x_pitch", TK_K_I64, x.pitch);
     tk_val y_pitch = tk_library_bind_int(&k, "y_pitch", TK_K_I64, y.pitch);
     tk_rows_stream rows_of_x = {of_x, x_pitch};
+    n.early = weighted && call->schedule->held && call->schedule->held * lanes <= 32;
     tk_rows_start(&n.r, &k, call, x.rows, x.columns, lanes);
     n.x = tk_rows_pointer(&n.r, of_x, x_pitch);
     tk_rows_wait(&n.r, 1, &rows_of_x);
@@ -136,5 +141,5 @@ void tk_library_choose_rms_norm(const tk_library_tensor *tensors, tk_library_sch
         out->threads_per_row *= 4; /* one reading: a block that waits for no other is faster */
         out->cluster = 1;
     }
-    if (out->cluster == 1) tk_rows_choose_prefetch(tensors, 3, out);
+    tk_rows_choose_prefetch(tensors, 3, 2, out);
 }

@@ -485,20 +485,22 @@ static row_class class_of(int64_t vectors) {
     return (row_class){.threads = 1024, .rows = 1, .cluster = 1};
 }
 
-/* Of rows that memory is full of, those of the blocks that are next: when a block begins, at most
- * 8 MB of them; of clusters, three blocks on each of 132 multiprocessors, when sums are known. */
-void tk_rows_choose_prefetch(const tk_library_tensor *tensors, size_t count,
+/* Of tensors that no cache holds, the rows of the blocks that are next: when a block begins, at
+ * most 8 MB of them; of rows of 64 KiB and more when sums are known, one block on each of 132
+ * multiprocessors, or so many of a cluster. Of smaller ones, those of four blocks. */
+void tk_rows_choose_prefetch(const tk_library_tensor *tensors, size_t count, int of_cluster,
                              tk_library_schedule *out) {
-    enum { BLOCKS = 132, MOST = 528 };
+    enum { BLOCKS = 132, MOST = 528, LONG = 64 << 10 };
     int64_t columns = tensors->rank ? tensors->shape[tensors->rank - 1] : 1,
             element = tk_kscalar_bytes(tensors->element), lanes,
             bytes = columns * element * out->rows_per_block;
     (void)vectors_of(tensors, count, &lanes);
-    bool is_large = tk_library_size(tensors) * element > (int64_t)64 << 20;
-    if (!is_large || !out->held || lanes * element != 16) return;
-    out->late = out->cluster > 1;
-    out->prefetch = out->late ? 3 * BLOCKS / out->cluster : BLOCKS * ((int64_t)64 << 10) / bytes;
-    if (out->prefetch > MOST) out->prefetch = MOST;
+    bool is_small = out->overlap == 2;
+    if (!out->held || lanes * element != 16) return;
+    if (is_small && (out->threads_per_row != 512 || out->cluster > 1)) return;
+    out->late = out->cluster > 1 || bytes >= LONG || is_small;
+    out->prefetch = out->cluster > 1 ? of_cluster * BLOCKS / out->cluster : BLOCKS * LONG / bytes;
+    if (out->prefetch > MOST || is_small) out->prefetch = MOST;
 }
 
 void tk_rows_choose(const tk_library_tensor *tensors, size_t count, int kept,

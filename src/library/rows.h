@@ -129,8 +129,9 @@ tk_val tk_rows_leads(const tk_rows *r);
 void tk_rows_choose(const tk_library_tensor *tensors, size_t count, int kept,
                     tk_library_schedule *out);
 
-/* Default of prefetch and late for what reads the first tensor by rows; the others are chosen. */
-void tk_rows_choose_prefetch(const tk_library_tensor *tensors, size_t count,
+/* Default of prefetch and late for what reads the first of `count` tensors by rows, the others
+ * being chosen; of_cluster: blocks of clusters that a multiprocessor has at once. */
+void tk_rows_choose_prefetch(const tk_library_tensor *tensors, size_t count, int of_cluster,
                              tk_library_schedule *out);
 
 #endif

@@ -273,7 +273,7 @@ void tk_library_choose_softmax(const tk_library_tensor *tensors, tk_library_sche
         out->cluster = 2;
         out->held *= 2;
     }
-    tk_rows_choose_prefetch(tensors, 2, out);
+    if (out->overlap == 1) tk_rows_choose_prefetch(tensors, 2, 3, out);
     if (out->late && tk_kscalar_bytes(tensors->element) == 2) out->blocks_per_sm = 3;
 }
 
