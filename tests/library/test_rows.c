@@ -383,6 +383,40 @@ static void test_refusals(void **state) {
     lib_free(&x), lib_free(&y), lib_free(&w);
 }
 
+/* A default schedule can always be: of short and long rows, few and many, whole vectors and not. */
+static void test_defaults(void **state) {
+    (void)state;
+    static const int64_t lengths[] = {0,    1,     8,     100,   1000,   4096,
+                                      8200, 17000, 32768, 70001, 131072, 300000};
+    static const struct {
+        tk_library_id id;
+        size_t count, vectors; /* bits of the tensors that are no matrix */
+    } kernels[] = {{TK_LIBRARY_RMS_NORM, 4, 10},
+                   {TK_LIBRARY_RMS_NORM_BACKWARD, 5, 18},
+                   {TK_LIBRARY_SOFTMAX, 2, 0},
+                   {TK_LIBRARY_SOFTMAX_BACKWARD, 3, 0},
+                   {TK_LIBRARY_COLUMN_SUM, 2, 2}};
+    for (size_t c = 0; c < 6 * sizeof lengths / sizeof *lengths; c++)
+        for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
+            int64_t columns = lengths[c / 6], rows = c % 2 ? 3 : 1 + (1 << 26) / (columns + 1);
+            tk_kscalar element = floats[c / 2 % 3];
+            tk_library_tensor of[5];
+            tk_library_plan *plan = NULL;
+            for (size_t i = 0; i < kernels[k].count; i++) {
+                of[i] = (tk_library_tensor){.element = element, .rank = 2, .align = 16};
+                of[i].shape[0] = rows, of[i].shape[1] = columns;
+                of[i].stride[0] = columns, of[i].stride[1] = 1;
+                if (kernels[k].vectors >> i & 1)
+                    of[i].rank = 1, of[i].shape[0] = columns, of[i].stride[0] = 1;
+            }
+            if (kernels[k].id == TK_LIBRARY_RMS_NORM)
+                of[3].element = TK_K_F32, of[3].shape[0] = rows;
+            assert_ok(tk_library_plan_create(kernels[k].id, kernels[k].count, of,
+                                             tk_library_numbers(kernels[k].id), &eps, NULL, &plan));
+            tk_library_plan_release(plan);
+        }
+}
+
 static bool assemble_all(tk_kscalar element, int64_t columns, const char *schedule) {
     int64_t shape[] = {4, columns}, rows = 4;
     lib_tensor x = lib_make(element, 2, shape, 0, 0), y = lib_make(element, 2, shape, 0, 0),
@@ -415,6 +449,7 @@ int main(void) {
         cmocka_unit_test(test_softmax),    cmocka_unit_test(test_softmax_backward),
         cmocka_unit_test(test_column_sum), cmocka_unit_test(test_long_rows),
         cmocka_unit_test(test_prefetch),   cmocka_unit_test(test_softmax_of_halves),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_assembles)};
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_assembles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
