@@ -3,6 +3,7 @@
  * again, or says that the device is lost. The assembler is a script that hands the text through. */
 #define _GNU_SOURCE
 #include "support/kernel_files.h"
+#include "support/sanitizer.h"
 #include "support/says.h"
 
 #include <pthread.h>
@@ -231,7 +232,7 @@ static void test_many_launches_leak_nothing(void **state) {
     tk_array x = values(100);
     assert_ok(tk_eval(x));
     size_t before = tk_device_memory(device).active;
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < (SUPPORT_ASAN || SUPPORT_TSAN ? 1000 : 10000); i++) {
         tk_scope inner = tk_scope_open(ctx);
         assert_ok(tk_eval(sum_of(x, x)));
         tk_scope_close(inner);
