@@ -162,8 +162,8 @@ static uint64_t flops_of(const tk_kop *op) {
                    (op->code >= TK_KOP_div && op->code <= TK_KOP_max_num) ||
                    (op->code >= TK_KOP_exp && op->code <= TK_KOP_div_approx);
     return op->code == TK_KOP_fma || op->code == TK_KOP_fma_unit ? 2u * op->results[0]->type.lanes
-           : counted              ? op->results[0]->type.lanes
-                                  : 0;
+           : counted                                             ? op->results[0]->type.lanes
+                                                                 : 0;
 }
 
 static uint64_t trips_of(const tk_kop *op, bool *exact) {

@@ -65,7 +65,8 @@ static void constants(void **state) {
                tk_ones(ctx, TK_SHAPE(2), TK_FLOAT64));
     CHECK_ERROR(tk_full(ramp(ctx, TK_INT8, TK_SHAPE(3)), TK_SHAPE(2), own), TK_SHAPE_ERROR,
                 "broadcast");
-    CHECK_ERROR(tk_ones(ctx, TK_SHAPE(2), own), TK_DTYPE_ERROR, "ones: argument `dtype` is 14, which is no dtype");
+    CHECK_ERROR(tk_ones(ctx, TK_SHAPE(2), own), TK_DTYPE_ERROR,
+                "ones: argument `dtype` is 14, which is no dtype");
     tk_scope_close(scope);
 }
 
