@@ -268,6 +268,40 @@ static bool pair_collides(const tk_moving *leaf, int count, tk_collision *out) {
     return false;
 }
 
+/* The greatest common divisor of strides of leaves from `first` on is above all that those before
+ * reach together: two coordinates of one offset then agree in what the first ones reach, and in
+ * what the others do. */
+static bool is_apart(const tk_moving *leaf, int count, int first, int64_t reach) {
+    int64_t divisor = 0;
+    for (int i = first; i < count; i++) divisor = tk_gcd(divisor, leaf[i].leaf.stride.value);
+    return divisor > reach;
+}
+
+static void sort_by_size(tk_moving *leaf, int count) {
+    tk_moving plain[TK_LAYOUT_MAX_LEAVES], kept[TK_LAYOUT_MAX_LEAVES];
+    for (int i = 0; i < count; i++) {
+        plain[i] = kept[i] = leaf[i];
+        plain[i].index = i;
+        if (plain[i].leaf.stride.value < 0) plain[i].leaf.stride.value *= -1;
+    }
+    tk_sort_moving(plain, count);
+    for (int i = 0; i < count; i++) leaf[i] = kept[plain[i].index];
+}
+
+/* Leaves in groups that cannot meet each other, each searched alone. */
+static tk_status search_groups(tk_moving *leaf, int count, tk_collision *out) {
+    int64_t reach = 0;
+    sort_by_size(leaf, count);
+    for (int i = 0, first = 0; i < count && !out->found; i++) {
+        int64_t stride = leaf[i].leaf.stride.value;
+        reach += (leaf[i].leaf.shape.value - 1) * (stride < 0 ? -stride : stride);
+        if (i + 1 < count && !is_apart(leaf, count, i + 1, reach)) continue;
+        if (i > first) TK_TRY(search_collision(leaf + first, i + 1 - first, out));
+        first = i + 1;
+    }
+    return TK_OK;
+}
+
 /* The leaves of one basis cannot meet those of another, so each basis is judged alone. */
 static tk_status find_in_basis(const tk_moving *all, int count, uint32_t basis, tk_collision *out) {
     tk_moving leaf[TK_LAYOUT_MAX_LEAVES], sorted[TK_LAYOUT_MAX_LEAVES];
@@ -277,8 +311,7 @@ static tk_status find_in_basis(const tk_moving *all, int count, uint32_t basis, 
     memcpy(sorted, leaf, (size_t)kept * sizeof *leaf);
     out->found = false;
     if (is_superincreasing(sorted, kept) || pair_collides(leaf, kept, out)) return TK_OK;
-    tk_sort_moving(leaf, kept);
-    return search_collision(leaf, kept, out);
+    return search_groups(leaf, kept, out);
 }
 
 tk_status tk_find_collision(const tk_layout *layout, tk_collision *out) {

@@ -133,51 +133,51 @@ tk_status tk_layout_left_inverse(const tk_layout *layout, tk_layout *out) {
     return invert(layout, tk_invert_left, out);
 }
 
-/* -- The widest common vector -- */
+/* -- The widest common vector --
+ *
+ * Let i run through the digits of b's right inverse, and let c(i) be its coordinate: how far is
+ * a(c(i)) = i? Whole digits from the lowest up, then of the first that is not whole as many steps
+ * as hold; behind these the digits below it from the highest down, each as far as it holds. What
+ * holds for t steps holds for fewer, so each count is found by halving. */
 
-/* Coordinates beyond whole steps that are looked at one by one. */
-#define PARTIAL_LIMIT ((int64_t)1 << 20)
+/* The access in work: `whole` digits of the inverse from the lowest up, t of the next, all from
+ * offset `base` on, whose coordinate is `start`. */
+typedef struct access {
+    const tk_layout *a, *inverse;
+    int64_t size, base, start; /* size of a */
+} access;
 
-/* Does a take the first leaves of b's right inverse, the last cut to t steps, to 0, 1, 2, ...? */
-static bool is_vector(const tk_layout *a, int64_t size, const tk_layout *inverse, int leaves,
-                      int64_t t) {
-    tk_layout access, offsets;
-    tk_leaf whole[TK_LAYOUT_MAX_LEAVES];
+/* Does a take it to base, base + 1, ...? With a base, the access is a mode beside 2:start, and the
+ * two add up. */
+static bool is_vector(const access *v, int whole, int64_t t) {
+    tk_layout places, offsets;
+    tk_leaf kept[TK_LAYOUT_MAX_LEAVES];
     tk_term reach;
-    tk_layout_clear(&access);
-    tk_put_node(&access, (uint8_t)leaves);
-    for (int i = 0; i < leaves; i++) {
-        tk_term extent = i + 1 == leaves ? tk_term_int(t) : inverse->leaf[i].shape;
-        tk_put_leaf(&access, extent, inverse->leaf[i].stride);
-    }
-    if (tk_layout_cosize(&access, &reach) != TK_OK || reach.value > size) return false;
-    if (tk_layout_composition(a, &access, &offsets) != TK_OK) return false;
-    int count = tk_coalesce_leaves(offsets.leaf, offsets.leaf_count, false, whole);
-    return count == 0 || (count == 1 && tk_term_is(whole[0].stride, 1));
+    int based = v->base > 0;
+    tk_layout_clear(&places);
+    tk_put_node(&places, (uint8_t)(whole + 1 + based));
+    for (int i = 0; i <= whole; i++)
+        tk_put_leaf(&places, i == whole ? tk_term_int(t) : v->inverse->leaf[i].shape,
+                    v->inverse->leaf[i].stride);
+    if (based) tk_put_leaf(&places, tk_term_int(2), tk_term_int(v->start));
+    if (tk_layout_cosize(&places, &reach) != TK_OK || reach.value > v->size) return false;
+    if (tk_layout_composition(v->a, &places, &offsets) != TK_OK) return false;
+    int leaves = offsets.leaf_count - based;
+    if (based && offsets.leaf[leaves].stride.value != v->base) return false;
+    int count = tk_coalesce_leaves(offsets.leaf, leaves, false, kept);
+    return count == 0 || (count == 1 && tk_term_is(kept[0].stride, 1));
 }
 
-/* The most steps of the last leaf, by halving: what holds for t steps holds for fewer. */
-static int64_t count_steps(const tk_layout *a, int64_t size, const tk_layout *inverse, int leaves) {
-    int64_t good = 1, bad = inverse->leaf[leaves - 1].shape.value + 1;
-    while (bad - good > 1) {
+/* The most of `extent` steps that hold; at least `good`. */
+static int64_t count_steps(const access *v, int whole, int64_t good, int64_t extent) {
+    for (int64_t bad = extent + 1; bad - good > 1;) {
         int64_t middle = good + (bad - good) / 2;
-        if (is_vector(a, size, inverse, leaves, middle))
+        if (is_vector(v, whole, middle))
             good = middle;
         else
             bad = middle;
     }
     return good;
-}
-
-/* The first offset from `reached` on that a does not reach by b's coordinate. */
-static int64_t count_partial(const tk_layout *a, int64_t size, const tk_layout *inverse,
-                             int64_t reached, int64_t most) {
-    if (most - reached > PARTIAL_LIMIT) most = reached + PARTIAL_LIMIT;
-    for (; reached < most; reached++) {
-        int64_t coord = tk_layout_at(inverse, reached);
-        if (coord >= size || tk_layout_at(a, coord) != reached) break;
-    }
-    return reached;
 }
 
 tk_status tk_layout_max_common_vector(const tk_layout *a, const tk_layout *b, int64_t *out) {
@@ -189,16 +189,24 @@ tk_status tk_layout_max_common_vector(const tk_layout *a, const tk_layout *b, in
                        "max_common_vector needs static extents and integer strides");
     tk_layout inverse;
     tk_term size;
+    int64_t block[TK_LAYOUT_MAX_LEAVES];
     TK_TRY(tk_layout_right_inverse(b, &inverse));
     TK_TRY(tk_layout_size(a, &size));
+    access v = {a, &inverse, size.value, 0, 0};
+    int leaf = 0;
     *out = 1;
-    for (int leaves = 1; leaves <= inverse.leaf_count; leaves++) {
-        int64_t extent = inverse.leaf[leaves - 1].shape.value, block = *out;
-        int64_t steps = count_steps(a, size.value, &inverse, leaves);
-        *out = block * steps;
+    for (; leaf < inverse.leaf_count; leaf++) {
+        int64_t extent = inverse.leaf[leaf].shape.value, steps = count_steps(&v, leaf, 1, extent);
+        block[leaf] = *out;
+        *out *= steps;
         if (steps == extent) continue;
-        *out = count_partial(a, size.value, &inverse, *out, *out + block);
+        v.start = steps * inverse.leaf[leaf].stride.value;
         break;
+    }
+    for (v.base = *out; leaf < inverse.leaf_count && --leaf >= 0; v.base = *out) {
+        int64_t steps = count_steps(&v, leaf, 0, inverse.leaf[leaf].shape.value);
+        *out += steps * block[leaf];
+        v.start += steps * inverse.leaf[leaf].stride.value;
     }
     return TK_OK;
 }

@@ -17,13 +17,16 @@
  *
  * The tests of the enumeration are rounded, so they allow MARGIN too much, and a candidate is
  * checked in integers. In a reduced basis of n vectors rounding grows by less than 3^n: MARGIN
- * holds for TK_RELATION_MAX strides in 64-bit significands.
+ * holds for PROOF_MAX strides in 64-bit significands. Above that what is found is an answer, and
+ * nothing found is none.
  *
  * Rejected: choosing the steps stride by stride (steps.c, which comes first, for it takes no time
  * where the strides have an order): each overlap of two strides multiplies the work. */
 #include "layout/image.h"
 
 #define MARGIN 1e-6L
+#define PROOF_MAX 27
+#define SEARCH_MAX 48
 /* Rounds of the reduction, and choices of the enumeration: a second. */
 #define ROUND_LIMIT 100000
 #define PASS_LIMIT 100
@@ -35,12 +38,11 @@ typedef long double real;
 typedef struct basis {
     int count; /* strides, and rows */
     const int64_t *most;
-    wide row[TK_RELATION_MAX][TK_RELATION_MAX];
-    int64_t sum[TK_RELATION_MAX];                /* of row times strides */
-    real star[TK_RELATION_MAX][TK_RELATION_MAX]; /* scaled, and orthogonal to the rows before it */
-    real length[TK_RELATION_MAX];                /* of star, squared */
-    real mu[TK_RELATION_MAX]
-           [TK_RELATION_MAX]; /* row i is star i + sum of mu[i][j] * star j, j < i */
+    wide row[SEARCH_MAX][SEARCH_MAX];
+    int64_t sum[SEARCH_MAX];           /* of row times strides */
+    real star[SEARCH_MAX][SEARCH_MAX]; /* scaled, and orthogonal to the rows before it */
+    real length[SEARCH_MAX];           /* of star, squared */
+    real mu[SEARCH_MAX][SEARCH_MAX];   /* row i is star i + sum of mu[i][j] * star j, j < i */
     int64_t choices;
     int64_t *out;
 } basis;
@@ -160,7 +162,7 @@ static bool is_answer(basis *b, const wide *x) {
 }
 
 static bool is_relation(basis *b, const int64_t *z) {
-    wide x[TK_RELATION_MAX] = {0};
+    wide x[SEARCH_MAX] = {0};
     for (int j = 0; j + 1 < b->count; j++)
         for (int i = 0; i < b->count; i++) x[i] += z[j] * b->row[j][i];
     return is_answer(b, x);
@@ -176,7 +178,7 @@ static int64_t nearest(real center) {
 /* Chooses z[j] and those before it; `fixed` is the part of x that the choices after j fix. */
 static tk_proof choose(basis *b, int j, const real *fixed, int64_t *z) {
     if (j < 0) return is_relation(b, z) ? TK_PROVEN : TK_REFUTED;
-    real center = 0, before = dot(fixed, fixed, b->count), w[TK_RELATION_MAX];
+    real center = 0, before = dot(fixed, fixed, b->count), w[SEARCH_MAX];
     for (int i = j + 1; i + 1 < b->count; i++) center -= (real)z[i] * b->mu[i][j];
     int64_t start = nearest(center);
     int sides = 0, step = (real)start < center ? 1 : -1;
@@ -210,7 +212,7 @@ static bool load(const int64_t *stride, const int64_t *most, int count, basis *b
     memset(b, 0, sizeof *b);
     b->count = count;
     b->most = most;
-    if (count > TK_RELATION_MAX) return false;
+    if (count > SEARCH_MAX) return false;
     for (int i = 0; i < count; i++) {
         b->row[i][i] = 1;
         b->sum[i] = stride[i];
@@ -220,18 +222,19 @@ static bool load(const int64_t *stride, const int64_t *most, int count, basis *b
 
 tk_proof tk_find_relation(const int64_t *stride, const int64_t *most, int count, int64_t *out) {
     basis b;
-    int64_t z[TK_RELATION_MAX] = {0};
-    real origin[TK_RELATION_MAX] = {0};
+    int64_t z[SEARCH_MAX] = {0};
+    real origin[SEARCH_MAX] = {0};
     if (!load(stride, most, count, &b)) return TK_OPEN;
     b.out = out;
     for (int j = 0; j + 1 < count; j++)
         if (is_answer(&b, b.row[j])) return TK_PROVEN;
-    return choose(&b, count - 2, origin, z);
+    tk_proof proof = choose(&b, count - 2, origin, z);
+    return proof == TK_REFUTED && count > PROOF_MAX ? TK_OPEN : proof;
 }
 
 bool tk_reduce_relations(const int64_t *stride, const int64_t *most, int count, tk_relations *out) {
     basis b;
-    if (!load(stride, most, count, &b)) return false;
+    if (count > TK_RELATION_MAX || !load(stride, most, count, &b)) return false;
     out->count = count - 1;
     for (int j = 0; j + 1 < count; j++)
         for (int i = 0; i < count; i++) {
