@@ -281,7 +281,7 @@ TK_API tk_status tk_layout_mode(const tk_layout *layout, int index, tk_layout *o
 TK_API tk_status tk_layout_get(const tk_layout *layout, const tk_tuple *path, tk_layout *out);
 
 /* Different coordinates, different offsets. TK_UNSUPPORTED with dynamic leaves. Decided whatever
- * the strides are for up to 24 leaves that overlap, mostly in microseconds; above that (it is
+ * the strides are for up to 27 leaves that overlap, mostly in microseconds; above that (it is
  * the knapsack problem) TK_UNSUPPORTED where millions of tries do not decide. */
 TK_API tk_status tk_layout_is_injective(const tk_layout *layout, bool *out);
 
@@ -365,15 +365,16 @@ TK_API tk_status tk_layout_recast(const tk_layout *layout, int64_t new_bits, int
  * are dropped.
  *
  * Every R that exists is found for static operands; where none exists the error is TK_SHAPE_ERROR
- * with a coordinate at which every candidate differs from A(B(i)). (TK_UNSUPPORTED remains for
- * strides of A that change both ways where more than 2^20 points could differ, and none was found
- * that does.) An index past A's end extends A's last leaf. Strides of B may be basis vectors, which
- * name modes of A. */
+ * with a coordinate at which every candidate differs from A(B(i)). (Where strides of A change both
+ * ways this contains the knapsack problem: TK_UNSUPPORTED if dozens of leaves of B cancel their
+ * carries and some seconds do not decide. No random case gets there.) An index past A's end extends
+ * A's last leaf. Strides of B may be basis vectors, which name modes of A. */
 TK_API tk_status tk_layout_composition(const tk_layout *a, const tk_tiler *b, tk_layout *out);
 
 /* What fills the gaps: R strictly increasing, disjoint from the image of `layout` but for 0, and
- * (layout, R) reaches all of [0, cotarget). TK_SHAPE_ERROR if leaves overlap or a stride is not a
- * multiple of the span below it. Strides of 0 are ignored. */
+ * (layout, R) reaches all up to cotarget and cosize(layout), each offset once. TK_SHAPE_ERROR if
+ * leaves overlap or a stride is not a multiple of the span below it: then there is none. Strides of
+ * 0 are ignored. */
 TK_API tk_status tk_layout_complement(const tk_layout *layout, tk_term cotarget, tk_layout *out);
 
 /* R with layout(R(i)) = i for i below size(R), as large as leaves can be chained. Static. Strides
