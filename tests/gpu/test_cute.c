@@ -298,6 +298,98 @@ static void test_same_bits(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* ---- one binary for many calls ---- */
+
+enum { ADD = 0, AXPY = 3, ROOM = 1 << 16, NOTHING_WRITTEN = 0x5a };
+
+/* Where the tensors of a call lie in one allocation: behind each other, at multiples of 16. */
+static size_t place_of(const test_case *c, size_t index) {
+    size_t at = 0;
+    for (size_t i = 0; i < index; i++) at += (bytes_of(c, i) + 15) & ~(size_t)15;
+    return at;
+}
+
+static uint64_t packed_bits(const test_case *c, const tk_buffer *all,
+                            const tk_library_argument *argument) {
+    if (argument->kind != TK_LIBRARY_TENSOR) return argument->bits;
+    return address_of(all) + place_of(c, (size_t)argument->index);
+}
+
+/* The call's launch by a module of another call, which is that of the same kernel. */
+static void run_packed(const test_case *c, const tk_kernel *loaded, tk_cuda_module *module,
+                       tk_queue *queue, const tk_buffer *all) {
+    tk_kargument arguments[TK_CUDA_MAX_PARAMS] = {{0}};
+    tk_library_plan *plan;
+    tk_library_launch launch;
+    cute_launch ready;
+    assert_int_equal(plan_of(c, &plan), TK_OK);
+    assert_int_equal(tk_library_plan_launches(plan), 1);
+    assert_int_equal(tk_library_plan_launch(plan, 0, &launch), TK_OK);
+    assert_true(tk_kernel_equal(launch.kernel, loaded));
+    for (size_t i = 0; i < launch.n_arguments; i++)
+        arguments[i].bits = packed_bits(c, all, &launch.arguments[i]);
+    tk_status status = cute_prepare(launch.kernel, module, launch.n_arguments, arguments, &ready);
+    if (status == TK_OK) status = cute_run(&ready, queue);
+    assert_int_equal(status, TK_OK);
+    tk_library_plan_release(plan);
+}
+
+/* x, y and what stands behind y as it was; z is scale x + y of whole numbers. */
+static void assert_packed(const test_case *c, const unsigned char *before,
+                          const unsigned char *after, double scale) {
+    tk_kscalar element = c->tensors[0].element;
+    size_t size = (size_t)tk_kscalar_bytes(element), z = place_of(c, 2), end = z + bytes_of(c, 2);
+    assert_memory_equal(before, after, z);
+    for (size_t i = 0; i < bytes_of(c, 2) / size; i++) {
+        uint64_t x = 0, y = 0, found = 0;
+        memcpy(&x, before + i * size, size);
+        memcpy(&y, before + place_of(c, 1) + i * size, size);
+        memcpy(&found, after + z + i * size, size);
+        double sum = scale * tk_kscalar_value(element, x) + tk_kscalar_value(element, y);
+        assert_true(found == tk_kscalar_bits(element, sum));
+    }
+    assert_memory_equal(before + end, after + end, ROOM - end);
+}
+
+static void run_sizes(int number, double scale) {
+    static const int64_t sizes[] = {4096, 777, 5, 1, 0, 4096};
+    static unsigned char before[ROOM], after[ROOM];
+    test_case c = cases[number];
+    tk_library_plan *plan;
+    tk_library_launch launch;
+    tk_cuda_module *module;
+    tk_queue *queue;
+    tk_buffer *all;
+    assert_int_equal(plan_of(&c, &plan), TK_OK);
+    assert_int_equal(tk_library_plan_launch(plan, 0, &launch), TK_OK);
+    assert_int_equal(tk_cuda_queue_open(cuda, &queue), TK_OK);
+    if (cute_load(launch.kernel, number_of(number, 0), &module) != TK_OK)
+        fail_msg("%s", tk_error_message());
+    assert_int_equal(tk_buffer_new_on(device, queue, ROOM, &all), TK_OK);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (int t = 0; t < 3; t++) c.tensors[t].columns = sizes[i];
+        memset(before, NOTHING_WRITTEN, sizeof before);
+        for (size_t t = 0; t < 2; t++)
+            draw(c.tensors[t].element, before + place_of(&c, t), bytes_of(&c, t), t + 1);
+        assert_int_equal(tk_cuda_upload(queue, address_of(all), before, ROOM), TK_OK);
+        run_packed(&c, launch.kernel, module, queue, all);
+        assert_int_equal(tk_cuda_download(queue, after, address_of(all), ROOM, NULL), TK_OK);
+        assert_packed(&c, before, after, scale);
+    }
+    tk_buffer_release(all);
+    tk_cuda_module_release(module);
+    tk_cuda_queue_close(queue);
+    tk_library_plan_release(plan);
+}
+
+/* Whole, partial and empty tiles by one binary that is loaded once; operands packed in one
+ * allocation; a scalar for all elements. */
+static void test_one_binary(void **state) {
+    (void)state;
+    run_sizes(ADD, 1.0);
+    run_sizes(AXPY, cases[AXPY].number);
+}
+
 /* ---- speed ---- */
 
 /* A large product by wgmma: where its sums were touched or its instructions put one behind the
@@ -366,6 +458,7 @@ static void test_speed(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
+                                       cmocka_unit_test(test_one_binary),
                                        cmocka_unit_test(test_speed)};
     if (!cute_begin("test_gpu_cute", argc, argv)) return CARD_SKIPPED;
     if (cute_writing) return write_all();
