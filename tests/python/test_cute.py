@@ -169,6 +169,44 @@ def test_the_running_python_is_tried():
     assert run(program, PACKAGE, TIKI_CUTE_PYTHON="") == "True\n"
 
 
+# ---- the command ----
+
+TIKI = os.environ.get("TIKI_BIN", os.path.join(ROOT, "build", "bin", "tiki"))
+needs_command = pytest.mark.skipif(not os.path.exists(TIKI), reason="the command is not built")
+KERNEL = os.path.join("examples", "kernels", "vector_add.tk")
+
+
+def command(*words, **environment):
+    done = subprocess.run(
+        [TIKI, *words], capture_output=True, text=True, cwd=ROOT, env=os.environ | environment, timeout=PATIENCE
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@needs_command
+def test_the_command_without_a_compiler():
+    assert "cuda.kernel @vector_add" in command("kernel", "build", KERNEL, "--target", "cute", "--emit", "mlir")
+    said = command("info", TIKI_CUTE_PYTHON="/nowhere/python")
+    assert "cute       off: no CuTe compiler" in said
+    assert "/nowhere/python -m pip install 'nvidia-cutlass-dsl==4.8.*'" in said
+
+
+@needs_command
+@needs_package
+def test_the_command_gives_every_stage(tmp_path):
+    def emit(what, *more):
+        return command("kernel", "build", KERNEL, "--target", "cute", "--emit", what, *more)
+
+    assert "cuda.kernel @vector_add" in emit("mlir")
+    assert "kernels_binary" in emit("lowered")
+    assert ".visible .entry vector_add" in emit("ptx")
+    assert "registers" in emit("report")
+    emit("cubin", "-o", str(tmp_path / "k.cubin"))
+    assert (tmp_path / "k.cubin").read_bytes()[:4] == b"\x7fELF"
+    assert f"cute       nvidia-cutlass-dsl 4.8.1 of {PACKAGE}\n" in command("info")
+
+
 # ---- functions of the DSL ----
 
 WRAP = """
