@@ -467,6 +467,7 @@ static void locate(gemm *g) {
     tk_k_require_from(b, down, 1), tk_k_require_from(b, across, 1);
     tk_k_grid(b, tiles, 1);
     tk_kernel_block(b, g->threads, 1, 1);
+    tk_kernel_min_blocks(b, 1); /* else ptxas may save registers for a third block, and load late */
     tk_val block = tk_k_block(b), column = tk_k_udiv(b, block, down),
            matrix = tk_k_udiv(b, column, across), number = tk_k_wide(b, matrix);
     g->first_m = tk_k_mul(b, tk_k_sub(b, block, tk_k_mul(b, column, down)), i32(g, g->s->tile_m));
