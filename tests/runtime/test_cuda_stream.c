@@ -321,7 +321,7 @@ static void *use_own_stream(void *arg) {
 
 static void test_threads_on_their_own_streams(void **state) {
     (void)state;
-    enum { N = 8 };
+    enum { N = 16 };
     pthread_t threads[N];
     for (int i = 0; i < N; i++)
         pthread_create(&threads[i], NULL, use_own_stream, (void *)(intptr_t)i);
