@@ -1,10 +1,10 @@
 /* tiki.compile: functions recorded once for each form of their arguments, then replayed.
  *
  * The form of a call is a string of bytes: the trees of arguments and captured inputs, each array
- * by dtype and shape, each other value by what it is. Equal strings mean that the recorded graph
- * fits. Captured inputs and outputs are trees that the function reads and changes (parameters, the
- * state of an optimizer, the random key): while recording, placeholders stand in them; after each
- * call, the results.
+ * by dtype, shape and device, each other value by what it is, and the device of what has no
+ * operands. Equal strings mean that the recorded graph fits. Captured inputs and outputs are trees
+ * that the function reads and changes (parameters, the state of an optimizer, the random key):
+ * while recording, placeholders stand in them; after each call, the results.
  *
  * A shapeless function is recorded for all shapes when a second shape comes: its form then holds
  * dtypes and ranks only. Where that is impossible, each shape is recorded by itself. */
@@ -72,7 +72,8 @@ static bool put_tagged(form *f, char tag, const void *bytes, size_t size) {
 static bool put_array(form *f, tk_array array) {
     struct {
         int32_t dtype, rank;
-    } type = {(int32_t)tk_array_dtype(array), tk_array_rank(array)};
+        tk_device *device;
+    } type = {(int32_t)tk_array_dtype(array), tk_array_rank(array), tk_array_device(array)};
     tk_shape shape = tk_array_shape(array);
     size_t n_lengths = f->loose ? 0 : (size_t)shape.count;
     return put_tagged(f, 'A', &type, sizeof type) &&
@@ -342,8 +343,18 @@ static PyObject *replay(compiled *self, tkpy_state *state, const record *found, 
     return tree;
 }
 
+/* Where ops without operands are computed. */
+static tk_device *current_device(void) {
+    tk_context *context = tkpy_context();
+    tk_stream_id current = tk_stream_use(context, TK_DEFAULT_STREAM);
+    (void)tk_stream_use(context, current);
+    return tk_stream_device_of(context, current);
+}
+
 static bool put_call(const compiled *self, PyObject *args, PyObject *kwargs, form *f) {
-    return put_tree(f, args) && (!kwargs || put_tree(f, kwargs)) && put_tree(f, self->inputs);
+    tk_device *device = current_device();
+    return put_tagged(f, 'P', &device, sizeof device) && put_tree(f, args) &&
+           (!kwargs || put_tree(f, kwargs)) && put_tree(f, self->inputs);
 }
 
 /* NULL without an exception: the shape has to be recorded by itself. */

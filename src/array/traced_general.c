@@ -18,6 +18,7 @@
 #include "array/traced.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "tiki/devices.h"
 
 static const int64_t primes[TK_VARYING_MAX] = {11, 13, 17, 19, 23, 29, 31, 37};
 
@@ -69,7 +70,9 @@ tk_status tk_varying_args(tk_context *context, const tk_varying *varying, const 
     tk_status status = TK_OK;
     for (size_t i = 0; status == TK_OK && i < n_args; i++) {
         tk_shape shape = tk_varying_far(varying, tk_array_shape(args[i]));
+        tk_stream_id before = tk_stream_use(context, tk_array_stream(args[i]));
         tk_array zeros = tk_zeros(context, shape, tk_array_dtype(args[i]));
+        (void)tk_stream_use(context, before);
         status = tk_array_status(zeros);
         if (status == TK_OK) status = tk_arrays_push(out, zeros);
     }

@@ -158,3 +158,36 @@ def test_values_of_python_in_indexing_lie_beside_the_array(device):
 def test_gradient_of_logsumexp_of_dead_rows(device):
     x = on(device, [[0.0, 1.0], [-np.inf, -np.inf]])
     assert tk.grad(lambda q: tk.logsumexp(q, axis=1).sum())(x).tolist()[1] == [0, 0]
+
+
+@pytest.mark.parametrize("shapeless", [False, True])
+def test_compiled_functions_are_recorded_for_each_device(shapeless):
+    def f(x, i):
+        return tk.take(x, i, axis=0) * 2 + x.sum()
+
+    compiled = tk.compile(f, shapeless=shapeless)
+    for rows in (3, 4, 5):
+        for device in (tk.cpu, tk.emulator, tk.cpu):
+            x, i = on(device, np.ones((rows, 2))), on(device, [0, -1], "int32")
+            there = compiled(x, i)
+            assert there.device == x.device and there.tolist() == f(x, i).tolist()
+
+
+def test_compiled_functions_make_arrays_on_the_current_device():
+    compiled = tk.compile(lambda: tk.ones((2,)))
+    for device in (tk.cpu, tk.emulator, tk.cpu):
+        with tk.stream(device):
+            assert compiled().device == tk.ones((1,)).device
+
+
+def test_shapeless_recordings_on_a_device():
+    calls = []
+
+    def f(x):
+        calls.append(x.shape)
+        return tk.where(x > 1, x, 0.0) / x.shape[0]
+
+    compiled = tk.compile(f, shapeless=True)
+    for rows in (2, 3, 5, 7):
+        assert compiled(on(tk.emulator, np.full((rows, 2), 2.0))).tolist() == [[2 / np.float32(rows)] * 2] * rows
+    assert len(calls) == 3
