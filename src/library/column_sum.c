@@ -11,7 +11,7 @@
  *     chunk 1 | block 0,1 | ...                 partial[chunk, column]  ->  y[column]
  *
  * Bytes: x once, 4 columns * chunks written and read. FLOPs: one an element. Roofline: bandwidth;
- * 32768 x 4096 on an H200: f32 1.00 of the copy, bf16 0.93. */
+ * 32768 x 4096 on an H200: f32 1.02 of the copy, bf16 0.95. */
 #include "library/sums.h"
 
 #include <stdio.h>
