@@ -15,6 +15,11 @@ static const fault mbarriers[] = {
      BARS "if %first {\nmbarrier_init %bar, i32(64)\nmbarrier_fence\n}\nmbarrier_arrive %bar #!",
      BARS "if %first {\nmbarrier_init %bar, i32(64)\nmbarrier_fence\n}\nbarrier\nmbarrier_arrive "
           "%bar"},
+    {"a relaxed arrival without mbarrier_fence", TK_KF_MBARRIER_USE, 2, 2, 64,
+     BARS "if %first {\nmbarrier_init %bar, i32(64)\n}\ncluster_arrive.relaxed\ncluster_wait\n"
+          "mbarrier_arrive %bar #!",
+     BARS "if %first {\nmbarrier_init %bar, i32(64)\nmbarrier_fence\n}\ncluster_arrive.relaxed\n"
+          "cluster_wait\nmbarrier_arrive %bar"},
     {"all initialise it", TK_KF_MBARRIER_USE, 1, 1, 64,
      BARS "mbarrier_init %bar, i32(64) #!\nbarrier\nmbarrier_arrive %bar",
      INIT("64") "mbarrier_arrive %bar"},
@@ -187,6 +192,13 @@ static const fault flight[] = {
     "%far = pointer_cast %c : ptr<f32, cluster>\n%rank = special.cluster_rank : i32\n%next = xor " \
     "%rank, i32(1) : i32\n%there = peer %far, %next : ptr<f32, cluster>\n"
 
+#define SENT                                                                                       \
+    TILE BARS PEER                                                                                 \
+        "%gate = pointer_cast %bar : ptr<mbar, cluster>\n%signal = peer %gate, %next : ptr<mbar, " \
+        "cluster>\nif %first {\nmbarrier_init %bar, i32(1)\nmbarrier_fence\nmbarrier_expect "      \
+        "%bar, "                                                                                   \
+        "i32(256)\n}\ncluster_arrive.relaxed\ncluster_wait\nstore_async %there, f32(1), %signal"
+
 static const fault unfinished[] = {
     {"nobody waits for cp_async", TK_KF_UNFINISHED, 1, 1, 64,
      TILE POINT "cp_async %c, %p [bytes = 4] #!\ncp_async_commit", COPY "cp_async_wait"},
@@ -199,6 +211,8 @@ static const fault unfinished[] = {
                 "i32(256) #!\nbulk_commit\n}",
      TILE FIRST "store %c, f32(1)\nproxy_fence.async\nbarrier\nif %first {\nbulk_store %y, %b, "
                 "i32(256)\nbulk_commit\nbulk_wait.read\n}"},
+    {"nobody waits for a peer's store", TK_KF_UNFINISHED, 2, 2, 64, SENT " #!",
+     SENT "\nmbarrier_wait %bar, i32(0)"},
     {"the block ends while a peer reads its memory", TK_KF_UNFINISHED, 2, 2, 64,
      TILE PEER "store %c, f32(1)\ncluster_arrive\ncluster_wait\n%w = load %there : f32 #!",
      TILE PEER "store %c, f32(1)\ncluster_arrive\ncluster_wait\n%w = load %there : "
