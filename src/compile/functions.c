@@ -86,9 +86,10 @@ static val polynomial(calc *c, val x, const double *q, int terms) {
 
 /* ---- exponentials and logarithms ---- */
 
+/* For float32, of which all beyond 700 are infinite or 0: 2^n is a normal number there. */
 static val exponential(calc *c, val x) {
     static const double q[] = TK_POLY_EXP;
-    val high = compare(c, "gt", x, number(700)), low = compare(c, "lt", x, number(-745));
+    val high = compare(c, "gt", x, number(700)), low = compare(c, "lt", x, number(-700));
     val bounded = pick(c, high, number(700), x);
     bounded = pick(c, low, number(-700), bounded);
     val shifted = fma3(c, bounded, number(0x1.71547652b82fep0), number(0x1.8p52));
@@ -296,10 +297,22 @@ static val quotient_of(calc *c, val x, val y) {
     return pick(c, both(c, far, is_apart(c, x, y)), number(-1), q);
 }
 
+/* What whole multiples of y leave of x, with the sign of x, exactly: operands are of 24 bits, so
+ * quotients below 2^29 are rounded down rightly, and 28 bits of larger ones (of 2^277 at most) are
+ * taken at a time. */
+static val rest_of(calc *c, val x, val y) {
+    for (int bits = 9 * 28; bits >= 0; bits -= 28) {
+        val by = mul(c, y, number(ldexp(1, bits))), q = one(c, "trunc", divide(c, x, by));
+        x = fma3(c, one(c, "neg", q), by, x);
+    }
+    return x;
+}
+
 /* Of an infinite divisor: x where its sign is the divisor's, else the divisor. */
 static val remainder_of(calc *c, val x, val y) {
-    val q = one(c, "floor", divide(c, x, y)), far = is_far(c, x, y);
-    val r = fma3(c, one(c, "neg", q), y, x), apart = is_apart(c, x, y);
+    val far = is_far(c, x, y), apart = is_apart(c, x, y);
+    val r = rest_of(c, x, y);
+    r = pick(c, both(c, apart, compare(c, "neu", r, number(0))), add(c, r, y), r);
     r = pick(c, far, pick(c, apart, y, x), r);
     return pick(c, compare(c, "eq", r, number(0)), with_sign(c, r, y), r);
 }

@@ -191,3 +191,31 @@ def test_shapeless_recordings_on_a_device():
     for rows in (2, 3, 5, 7):
         assert compiled(on(tk.emulator, np.full((rows, 2), 2.0))).tolist() == [[2 / np.float32(rows)] * 2] * rows
     assert len(calls) == 3
+
+
+def same_on_both(f, *operands):
+    here, there = (np.array(f(*(tk.array(x).to_device(d) for x in operands))) for d in (tk.cpu, tk.emulator))
+    np.testing.assert_allclose(there, here, rtol=3e-6)
+    return there
+
+
+@pytest.mark.parametrize("name", ["logaddexp", "power", "expm1", "sinh", "cosh", "sigmoid"])
+def test_exponentials_far_below_float32(name):
+    far = np.arange(650, 800, 0.25, dtype=np.float32)
+    for x in (far, -far):
+        if name == "power":
+            same_on_both(tk.power, np.full_like(x, 2), x)
+        elif name == "logaddexp":
+            same_on_both(tk.logaddexp, x, np.zeros_like(x))
+        else:
+            same_on_both(getattr(tk, name), x)
+
+
+def test_remainders_of_large_quotients_are_exact():
+    rng = np.random.default_rng(5)
+    with np.errstate(all="ignore"):
+        x, y = rng.integers(0, 2**32, (2, 5000), dtype=np.uint64).astype(np.uint32).view(np.float32)
+        spread = (rng.normal(size=(2, 5000)) * 10.0 ** rng.integers(-8, 9, (2, 5000))).astype(np.float32)
+        for a, b in ((x, y), spread, np.round(spread)):
+            there = same_on_both(tk.remainder, a, b)
+            np.testing.assert_array_equal(there, np.remainder(a, b))
