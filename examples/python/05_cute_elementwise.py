@@ -4,11 +4,11 @@ y = x / (1 + |x|), dy/dx = 1 / (1 + |x|)^2. A thread takes one element; the arra
 nvidia-cutlass-dsl (docs/cute.md), and a GPU to run; without one the kernels are compiled and their size is shown.
 """
 
-import argparse
 import sys
 
 import tiki as tk
 import tiki.cute
+from _cute_main import main
 
 try:
     import cutlass
@@ -88,16 +88,5 @@ def train(steps, size=4096):
     return value.item()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=300)
-    steps = parser.parse_args().steps
-    if tk.is_available(tk.gpu):
-        train(steps)
-    else:
-        compile_only()
-        print("no GPU: compiled only")
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, train, compile_only, steps=300)

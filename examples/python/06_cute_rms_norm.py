@@ -7,11 +7,11 @@ and dw, the sum of dy x r over the rows, is ops of Tiki. It needs the package nv
 run; without one the kernels are compiled and their size is shown.
 """
 
-import argparse
 import sys
 
 import tiki as tk
 import tiki.cute
+from _cute_main import main
 
 try:
     import cutlass
@@ -134,16 +134,5 @@ def train(steps, rows=64, columns=1000):
     return value.item()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=100)
-    steps = parser.parse_args().steps
-    if tk.is_available(tk.gpu):
-        train(steps)
-    else:
-        compile_only()
-        print("no GPU: compiled only")
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, train, compile_only, steps=100)

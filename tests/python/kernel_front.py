@@ -1,6 +1,8 @@
-"""Helpers of the tests of kernels written in Python: a function run by the lanes of the emulator."""
+"""Helpers of the tests of kernels written in Python: a function run by the lanes of the emulator, the examples' kernels."""
 
+import importlib.util
 import inspect
+import pathlib
 
 import numpy
 import pytest
@@ -15,6 +17,15 @@ NUMPY = {
     "i16": numpy.int16,
     "f64": numpy.float64,
 }
+
+
+def example(name):
+    """A program of examples/python as a module."""
+    path = pathlib.Path(__file__).parents[2] / "examples" / "python" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def lower(function, count, dtype=Int32, result=Int32, lanes=32):

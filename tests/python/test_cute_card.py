@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from kernel_front import example
 
 import tiki as tk
 from tiki.kernels import library
@@ -16,13 +17,6 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 HAS_PACKAGE = importlib.util.find_spec("cutlass") is not None or bool(os.environ.get("TIKI_CUTE_PYTHON"))
 
 pytestmark = pytest.mark.skipif(not tk.is_available(tk.gpu) or not HAS_PACKAGE, reason="no GPU, or no nvidia-cutlass-dsl")
-
-
-def example(name):
-    spec = importlib.util.spec_from_file_location(name, os.path.join(ROOT, "examples", "python", name + ".py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def drawn(*shapes, dtype=tk.float32):

@@ -2,6 +2,7 @@
 
 import numpy
 import pytest
+from kernel_front import example
 
 from tiki import kernels
 from tiki.kernels.cute.lib import Gemm, Load, Tensor, Warp
@@ -194,49 +195,14 @@ def test_what_wgmma_does_not_take(a, b, words):
         )  # fmt: skip
 
 
-# ---- TMA, mbarriers, warp roles ----
+# ---- TMA, mbarriers, warp roles: the product of the example ----
 
-
-@cute.kernel
-def warp_roles(a: Tensor, b: Tensor, c: Tensor, n: Constexpr, stages: Constexpr):
-    """c = a @ b.T by TMA and wgmma: a warp copies, a warpgroup multiplies; tiles of 64 x n, 64 of the sums a stage."""
-    tidx, _, _ = thread_idx()
-    row, col, _ = block_idx()
-    left = Tensor(dtype=Float16, rows=64, cols=64, stages=stages)
-    right = Tensor(dtype=Float16, rows=n, cols=64, stages=stages)
-    full, empty = arch.make_mbarriers(stages), arch.make_mbarriers(stages)
-    map_a, map_b = cute.TensorMap(a, (64, 64), swizzle=128), cute.TensorMap(b, (n, 64), swizzle=128)
-    if tidx == 0:
-        for stage in cute.range_constexpr(stages):
-            arch.mbarrier_init(full + stage, 1)
-            arch.mbarrier_init(empty + stage, 1)
-        arch.mbarrier_init_fence()
-    sync_threads()
-    steps = (a.cols + 63) // 64
-    gemm = Gemm(Float16, tidx, num_threads=128, warp=Warp(4, 1), instruction="wgmma")
-    if tidx // 128 == 1:
-        if tidx == 128:
-            for k in range(steps):
-                stage, turn = k % stages, k // stages
-                arch.mbarrier_wait(empty + stage, (turn + 1) % 2)
-                arch.mbarrier_arrive_and_expect_tx(full + stage, map_a.bytes + map_b.bytes)
-                map_a.load(left.stage(stage), full + stage, row * 64, k * 64)
-                map_b.load(right.stage(stage), full + stage, col * n, k * 64)
-    else:
-        total = gemm.zeros(64, n)
-        for k in range(steps):
-            stage = k % stages
-            arch.mbarrier_wait(full + stage, k // stages % 2)
-            gemm(left.stage(stage), right.stage(stage), acc=total)
-            arch.barrier(1, 128)
-            if tidx == 0:
-                arch.mbarrier_arrive(empty + stage)
-        c.write(total, block_idx=(row, col))
+with_roles = example("kernels_gemm").with_roles
 
 
 @cute.jit
 def hopper(a, b, c, n: Constexpr, stages: Constexpr):
-    warp_roles(a, b, c, n, stages).launch(grid=(cute.ceil_div(a.rows, 64), cute.ceil_div(b.rows, n)), block=160)
+    with_roles(a, b, c, n, stages).launch(grid=(cute.ceil_div(a.rows, 64), cute.ceil_div(b.rows, n)), block=160)
 
 
 @pytest.mark.parametrize("shape", [(64, 32, 64), (128, 64, 256), (70, 40, 136)])

@@ -1,12 +1,12 @@
 #define _GNU_SOURCE
-/* Every kernel that other tests run or build, built by both targets: what PTX has a form of CuTe
- * has one of, what PTX refuses by name CuTe refuses, and the two binaries have the table of
- * parameters of the launch contract.
+/* Every kernel that other tests run or build, in the text of both targets: what PTX has a form of
+ * CuTe has one of, what PTX refuses by name CuTe refuses. And built by both: the two binaries have
+ * the table of parameters of the launch contract.
  *
- * The kernels lie in <build>/kernels, where the other tests leave them (support/keep_kernels.c);
- * those of random tests are many, so of each program MOST are taken, in the order of their digests,
- * or all of them with TIKI_BOTH_ALL. Skipped where there is no compiler of NVIDIA's, or no kernels.
- */
+ * The kernels lie in <build>/kernels, where the other tests leave them (support/keep_kernels.c).
+ * Texts are made of all of them, without a compiler. A compilation takes about half a second, and
+ * those of random tests are many, so of each program MOST are built, in the order of their digests,
+ * or all of them with TIKI_BOTH_ALL; not where there is no compiler of NVIDIA's. */
 #include "support/kernel_files.h"
 
 #include <dirent.h>
@@ -22,6 +22,7 @@ static char folder[1024];
 static struct dirent **files;
 static int n_files, next_file;
 static int n_built, n_refused, n_faulty, n_wrong;
+static tk_emit wanted; /* texts, or binaries too */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- one kernel ---- */
@@ -39,6 +40,7 @@ static void complain(const char *name, const char *what) {
 
 static bool keeps_contract(const tk_artifact *artifact, const tk_kernel *kernel) {
     size_t bytes;
+    if (wanted == TK_EMIT_TEXT) return tk_artifact_text(artifact)[0] != 0;
     const unsigned char *binary = tk_artifact_binary(artifact, &bytes);
     return binary && tk_cubin_check(binary, bytes, kernel, "sm_90a") == TK_OK;
 }
@@ -58,7 +60,7 @@ static void check_refusal(const char *name, const tk_kernel *kernel, tk_status s
 
 static void check(const char *name, const tk_kernel *kernel) {
     tk_artifact *by_ptx = NULL, *by_cute = NULL;
-    tk_build how = {.emit = TK_EMIT_BINARY};
+    tk_build how = {.emit = wanted};
     tk_status status = tk_kernel_build_ptx(kernel, &how, &by_ptx);
     if (status != TK_OK)
         check_refusal(name, kernel, status);
@@ -127,33 +129,51 @@ static void thin_out(void) {
     n_files = kept;
 }
 
-static void test_every_kernel(void **state) {
-    (void)state;
-    pthread_t threads[THREADS];
-    char version[64];
+static void find_kernels(void) {
     const char *build = getenv("TIKI_BUILD");
     snprintf(folder, sizeof folder, "%s/kernels", build ? build : "build");
     n_files = scandir(folder, &files, is_kernel, alphasort);
-    if (!getenv("TIKI_CUTE_PYTHON") || n_files <= 0 ||
-        tk_cute_version(version, sizeof version) != TK_OK) {
-        print_message("skipped: no compiler, or no kernels in %s; `make test-cute`\n", folder);
-        skip();
-    }
-    int all = n_files;
-    if (!getenv("TIKI_BOTH_ALL")) thin_out();
+    if (n_files > 0) return;
+    print_message("skipped: no kernels in %s, where other tests leave them\n", folder);
+    skip();
+}
+
+static void check_files(tk_emit emit) {
+    pthread_t threads[THREADS];
+    wanted = emit;
+    next_file = n_built = n_refused = n_faulty = n_wrong = 0;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    print_message("of %d kernels %d: %d built by both, %d refused by both, %d with a fault\n", all,
-                  n_files, n_built, n_refused, n_faulty);
+    print_message("%d kernels: %d built by both, %d refused by both, %d with a fault\n", n_files,
+                  n_built, n_refused, n_faulty);
     for (int i = 0; i < n_files; i++) free(files[i]);
     free(files);
     assert_int_equal(n_wrong, 0);
+}
+
+static void test_texts_of_all(void **state) {
+    (void)state;
+    find_kernels();
+    check_files(TK_EMIT_TEXT);
+}
+
+static void test_binaries(void **state) {
+    (void)state;
+    char version[64];
+    find_kernels();
+    if (!getenv("TIKI_CUTE_PYTHON") || tk_cute_version(version, sizeof version) != TK_OK) {
+        print_message("skipped: no compiler; `make test-cute`\n");
+        skip();
+    }
+    if (!getenv("TIKI_BOTH_ALL")) thin_out();
+    check_files(TK_EMIT_BINARY);
     assert_true(n_built > 100);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_kernel)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_of_all),
+                                       cmocka_unit_test(test_binaries)};
     unsetenv("TIKI_KEEP_KERNELS"); /* they are kept */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
