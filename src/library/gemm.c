@@ -134,8 +134,7 @@ static void copy_one(const gemm *g, tk_val target, tk_val source, tk_val left, t
     tk_val inside = tk_k_icmp(b, "sgt", left, i32(g, 0));
     if (wanted) inside = tk_k_and(b, inside, wanted);
     tk_val value = tk_k_load_if(b, source, 1, inside);
-    tk_kernel_op(b, TK_KOP_store, 4, (tk_val[]){target, value, wanted, NULL}, 0, NULL,
-                 tk_no_type());
+    tk_k_store_if(b, target, value, wanted);
 }
 
 static tk_val clip(const gemm *g, const side *s, tk_val left) {

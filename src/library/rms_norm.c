@@ -117,6 +117,7 @@ tk_status tk_library_make_rms_norm(const tk_library_call *call, tk_library_plan 
     tk_row_operand operands[] = {{X, x.pitch}, {Y, y.pitch}, {WEIGHT, 0}};
     int lanes = tk_rows_lanes(call, x.columns, weighted ? 3 : 2, operands);
     TK_TRY(tk_rows_check(call, x.rows, x.columns, lanes));
+    TK_TRY(tk_rows_check_prefetch(call, 1, lanes));
     TK_TRY(tk_library_open(plan, call->name, &k));
     tk_val of_x = tk_library_bind_rows(&k, "x", X, t, TK_KACCESS_READ, lanes);
     tk_val of_y = tk_library_bind_rows(&k, "y", Y, t, TK_KACCESS_WRITE, lanes);

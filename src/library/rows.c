@@ -5,7 +5,8 @@
  * one barrier orders it. Blocks of a cluster write theirs into the shared memory of each other, by
  * asynchronous stores; an mbarrier of each block, its gate, counts the bytes that come, and the
  * block waits for them alone. Nobody reads a peer's memory, and each block waits for all that is
- * written into its own, so it may end when it likes.
+ * written into its own, so it may end when it likes. The wait acquires at the block's scope, as for
+ * bulk copies that peers send: behind one at the cluster's scope ptxas empties the L1.
  *
  * Rejected: a second round of shuffles by one warp (a barrier more), atomics (another order of
  * additions in each run), the cluster's barrier between the words and their readers (its release is
@@ -13,6 +14,7 @@
  * rows of 32768 and 131072, where gates and calls for later rows give 1.00 and 0.96). */
 #include "library/rows.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* ---- shapes ---- */
@@ -78,14 +80,22 @@ tk_status tk_rows_check(const tk_library_call *call, int64_t rows, int64_t colum
             "schedule: %lld blocks share a row, each with %lld threads, expected "
             "32 or more",
             (long long)s->cluster, (long long)s->threads_per_row);
-    if (s->prefetch && (s->held == 0 || lanes * tk_kscalar_bytes(call->tensors->element) != 16))
-        return tk_library_fail(call, TK_INVALID_ARGUMENT,
-                               "schedule: rows that are prefetched are held, in vectors of 16 "
-                               "bytes; here %lld are held, of %d elements: set prefetch = 0",
-                               (long long)s->held, lanes);
     if (rows / s->rows_per_block * s->cluster >= INT32_MAX)
         return tk_library_fail(call, TK_UNSUPPORTED, "%lld rows are more than a grid has blocks",
                                (long long)rows);
+    return TK_OK;
+}
+
+tk_status tk_rows_check_prefetch(const tk_library_call *call, size_t count, int lanes) {
+    const tk_library_schedule *s = call->schedule;
+    for (size_t i = 0; s->prefetch && i < count; i++) {
+        int64_t bytes = lanes * tk_kscalar_bytes(call->tensors[i].element);
+        if (!s->held || bytes != 16)
+            return tk_library_fail(call, TK_INVALID_ARGUMENT,
+                                   "schedule: rows that are prefetched are held, in vectors of 16 "
+                                   "bytes; here %lld are held, of %lld bytes: set prefetch = 0",
+                                   (long long)s->held, (long long)bytes);
+    }
     return TK_OK;
 }
 
@@ -133,13 +143,16 @@ static tk_val storage(const tk_rows *r, tk_kscalar element, int64_t count, int64
                         tk_ktype_pointer(element, TK_KS_SHARED));
 }
 
-/* Two mbarriers that the words of other blocks are counted by; all blocks are told to be there
- * before the first meeting. */
+/* Of a cluster, one for each meeting of its blocks. */
+enum { GATES = 2 };
+
+/* Mbarriers that the words of other blocks are counted by; all blocks are told to be there before
+ * the first meeting. */
 static void make_gates(tk_rows *r) {
     tk_b *b = r->b;
-    r->gates = storage(r, TK_K_MBAR, 2, 8);
+    r->gates = storage(r, TK_K_MBAR, GATES, 8);
     tk_kernel_if(b, tk_k_icmp(b, "eq", r->thread, tk_k_i32(b, 0)));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < GATES; i++)
         tk_op2(b, TK_KOP_mbarrier_init, tk_k_offset(b, r->gates, tk_k_i32(b, i)), tk_k_i32(b, 1));
     tk_kernel_op(b, TK_KOP_mbarrier_fence, 0, NULL, 0, NULL, tk_no_type());
     tk_k_end(b);
@@ -360,7 +373,9 @@ static void meet_in_cluster(tk_rows *r, size_t count, const tk_val *words, const
     tk_b *b = r->b;
     int64_t bytes = (int64_t)count * 4 * words_of(r) * r->of_block;
     tk_val own = tk_k_and(b, r->thread, tk_k_i32(b, 31)), to = word_of_warp(r),
-           gate = tk_k_offset(b, r->gates, tk_k_i32(b, r->meets++));
+           gate = tk_k_offset(b, r->gates, tk_k_i32(b, r->meets));
+    assert(r->meets < GATES);
+    r->meets++;
     if (!r->met) tk_k_cluster_wait(b);
     r->met = true;
     tk_kernel_if(b, tk_k_icmp(b, "eq", r->thread, tk_k_i32(b, 0)));

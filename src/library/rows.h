@@ -21,8 +21,7 @@ typedef struct tk_row_shape {
 tk_status tk_rows_shape(const tk_library_call *call, size_t index, const char *role,
                         tk_row_shape *out);
 
-/* The widest access, in elements, that the listed tensors allow with rows of this many columns;
- * `pitches` may be NULL for what has no rows. */
+/* The widest access, in elements, that the listed tensors allow with rows of this many columns. */
 typedef struct tk_row_operand {
     size_t index;
     int64_t pitch; /* 0: the same vector for every row */
@@ -58,6 +57,8 @@ typedef struct tk_rows {
 /* Checks the schedule against the shape, opens the kernel, binds `rows` and `columns`, sets grid
  * and block. Parameters that the kernel adds come before this: `k` is open already. */
 tk_status tk_rows_check(const tk_library_call *call, int64_t rows, int64_t columns, int lanes);
+/* Of a schedule with prefetch: whether the rows of the first `count` tensors can be called for. */
+tk_status tk_rows_check_prefetch(const tk_library_call *call, size_t count, int lanes);
 void tk_rows_start(tk_rows *r, tk_library_kernel *k, const tk_library_call *call, int64_t rows,
                    int64_t columns, int lanes);
 

@@ -249,6 +249,7 @@ tk_status tk_library_make_softmax(const tk_library_call *call, tk_library_plan *
     tk_row_operand operands[] = {{0, x.pitch}, {1, y.pitch}};
     int lanes = tk_rows_lanes(call, x.columns, 2, operands);
     TK_TRY(tk_rows_check(call, x.rows, x.columns, lanes));
+    TK_TRY(tk_rows_check_prefetch(call, 1, lanes));
     TK_TRY(tk_library_open(plan, call->name, &k));
     tk_val of_x = tk_library_bind_rows(&k, "x", 0, call->tensors, TK_KACCESS_READ, lanes);
     tk_val of_y = tk_library_bind_rows(&k, "y", 1, call->tensors, TK_KACCESS_WRITE, lanes);
@@ -333,6 +334,7 @@ tk_status tk_library_make_softmax_backward(const tk_library_call *call, tk_libra
     }
     int lanes = tk_rows_lanes(call, shape->columns, 3, operands);
     TK_TRY(tk_rows_check(call, shape->rows, shape->columns, lanes));
+    TK_TRY(tk_rows_check_prefetch(call, 2, lanes));
     TK_TRY(tk_library_open(plan, call->name, &k));
     for (size_t i = 0; i < 3; i++) {
         tk_kaccess access = i == 2 ? TK_KACCESS_WRITE : TK_KACCESS_READ;

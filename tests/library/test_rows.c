@@ -364,13 +364,17 @@ static void test_refusals(void **state) {
     (void)state;
     int64_t shape[] = {4, 6, 64}, columns = 64;
     lib_tensor x = lib_make(TK_K_F16, 3, shape, 0, 0), y = lib_make(TK_K_F16, 3, shape, 0, 0),
-               w = lib_make(TK_K_F16, 1, &columns, 0, 0);
-    lib_tensor *norm[] = {&x, &w, &y, NULL}, *soft[] = {&x, &y};
+               w = lib_make(TK_K_F16, 1, &columns, 0, 0), wide = lib_make(TK_K_F32, 3, shape, 0, 0);
+    lib_tensor *norm[] = {&x, &w, &y, NULL}, *soft[] = {&x, &y}, *back[] = {&wide, &x, &wide};
     assert_refused(TK_LIBRARY_SOFTMAX, 2, soft, "threads_per_row = 4, rows_per_block = 4",
                    TK_INVALID_ARGUMENT, "4 rows of 4 threads are 16, expected 32 to 1024");
     assert_refused(TK_LIBRARY_SOFTMAX, 2, soft, "threads_per_row = 4, rows_per_block = 8, held = 1",
                    TK_INVALID_ARGUMENT,
                    "4 threads hold 1 vectors of 8 elements, which is less than a row of 64");
+    assert_refused(TK_LIBRARY_SOFTMAX, 2, soft, "held = 0, prefetch = 3", TK_INVALID_ARGUMENT,
+                   "in vectors of 16 bytes; here 0 are held, of 16 bytes");
+    assert_refused(TK_LIBRARY_SOFTMAX_BACKWARD, 3, back, "held = 2, prefetch = 3",
+                   TK_INVALID_ARGUMENT, "in vectors of 16 bytes; here 2 are held, of 8 bytes");
     w.of.shape[0] = 63;
     assert_refused(TK_LIBRARY_RMS_NORM, 4, norm, NULL, TK_SHAPE_ERROR,
                    "weight is no contiguous vector of the 64 columns");
@@ -380,7 +384,7 @@ static void test_refusals(void **state) {
     assert_refused(TK_LIBRARY_SOFTMAX, 2, soft, NULL, TK_SHAPE_ERROR, "rows of x are not evenly");
     x.of.stride[0] = 6 * 64, x.of.stride[2] = 2;
     assert_refused(TK_LIBRARY_SOFTMAX, 2, soft, NULL, TK_SHAPE_ERROR, "stride 2 along its last");
-    lib_free(&x), lib_free(&y), lib_free(&w);
+    lib_free(&x), lib_free(&y), lib_free(&w), lib_free(&wide);
 }
 
 /* A default schedule can always be: of short and long rows, few and many, whole vectors and not. */
