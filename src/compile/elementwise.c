@@ -164,6 +164,7 @@ tk_status tk_elementwise_check(tk_op op, tk_dtype in, tk_dtype out) {
 /* ---- axes that all operands share ---- */
 
 #define MOST_VIEWS (TK_ELEMENTWISE_INPUTS + 1)
+_Static_assert(MOST_VIEWS <= TK_MOST_VIEWS, "views of an elementwise op");
 
 /* The output is the last view. */
 static void find_shape(int n_inputs, const tk_strided *inputs, const tk_strided *output,

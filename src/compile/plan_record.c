@@ -133,14 +133,27 @@ static tk_status put_head(tk_strbuf *out, const tk_kernel *kernel) {
     return TK_OK;
 }
 
+/* Field by field: what lies between them is not written. */
+static void put_arguments(tk_strbuf *out, const tk_library_step *step) {
+    put_count(out, step->arguments.count);
+    for (size_t i = 0; i < step->arguments.count; i++) {
+        const tk_library_argument *from = &step->arguments.items[i];
+        tk_library_argument argument;
+        memset(&argument, 0, sizeof argument);
+        argument.kind = from->kind;
+        argument.index = from->index;
+        argument.bits = from->bits;
+        put_bytes(out, &argument, sizeof argument);
+    }
+}
+
 static tk_status put_step(tk_strbuf *out, const tk_library_step *step) {
     tk_body_facts facts;
     memset(&facts, 0, sizeof facts);
     TK_TRY(tk_kernel_digest(step->kernel, false, facts.digest));
     TK_TRY(tk_kshared_place(step->kernel, NULL, &facts.shared));
     put_bytes(out, &facts, sizeof facts);
-    put_count(out, step->arguments.count);
-    put_bytes(out, step->arguments.items, step->arguments.count * sizeof *step->arguments.items);
+    put_arguments(out, step);
     return put_head(out, step->kernel);
 }
 

@@ -107,12 +107,13 @@ static void assert_same_launch(const tk_library_step *noted, const tk_library_st
     tk_kshared_map shared;
     assert_string_equal(tk_kernel_name(noted->kernel), tk_kernel_name(read->kernel));
     assert_int_equal(noted->arguments.count, read->arguments.count);
-    assert_memory_equal(noted->arguments.items, read->arguments.items,
-                        noted->arguments.count * sizeof *noted->arguments.items);
-    for (size_t i = 0; i < noted->arguments.count; i++)
-        arguments[i].bits = noted->arguments.items[i].kind == TK_LIBRARY_NUMBER
-                                ? noted->arguments.items[i].bits
-                                : 4096 * (i + 1);
+    for (size_t i = 0; i < noted->arguments.count; i++) {
+        tk_library_argument argument = noted->arguments.items[i], again = read->arguments.items[i];
+        assert_int_equal(argument.kind, again.kind);
+        assert_int_equal(argument.index, again.index);
+        assert_int_equal(argument.bits, again.bits);
+        arguments[i].bits = argument.kind == TK_LIBRARY_NUMBER ? argument.bits : 4096 * (i + 1);
+    }
     assert_ok(tk_kernel_launch(noted->kernel, &device, noted->arguments.count, arguments, &first));
     assert_ok(tk_kernel_launch(read->kernel, &device, read->arguments.count, arguments, &second));
     assert_memory_equal(&first, &second, sizeof first);
