@@ -16,7 +16,7 @@
 
 #define WORDS 512
 
-enum { MISSING, CONSTANT, FIRST_NUMBER }; /* what an operand's word says */
+enum { MISSING, CONSTANT, NUMBERED }; /* the two lowest bits of an operand's word */
 
 typedef struct stream {
     const tk_kernel *kernel;
@@ -84,7 +84,7 @@ static void put_value(stream *s, const tk_kvalue *value) {
         put(s, CONSTANT | (uint64_t)value->type.scalar << 8 | (uint64_t)value->type.lanes << 16);
         put(s, value->bits);
     } else {
-        put(s, FIRST_NUMBER + (uint64_t)s->numbers[value->id]);
+        put(s, NUMBERED | (uint64_t)s->numbers[value->id] << 2);
     }
 }
 

@@ -86,7 +86,6 @@ static bool check_place(tk_emu_warp *warp, const tk_emu_insn *insn, int lane, ui
     return false;
 }
 
-/* The mbarrier at an address, whose initialisation comes before; NULL after a finding. */
 static bool is_announced(const tk_emu_warp *warp, int lane, const tk_emu_mbarrier *barrier) {
     return barrier->announced && barrier->announced <= tk_emu_cluster_passed(warp, lane);
 }
@@ -96,6 +95,7 @@ static bool knows_init(const tk_emu_warp *warp, int lane, const tk_emu_mbarrier 
            is_announced(warp, lane, barrier);
 }
 
+/* The mbarrier at an address, whose initialisation comes before; NULL after a finding. */
 static tk_emu_mbarrier *use(tk_emu_warp *warp, const tk_emu_insn *insn, int lane,
                             uint64_t address) {
     if (!check_place(warp, insn, lane, address)) return NULL;
