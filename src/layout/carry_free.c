@@ -184,7 +184,8 @@ static bool hold_multiples(cuts *c, int64_t modulus, int list, int from, int cou
         c->work += count - from;
         return true;
     }
-    for (int64_t multiple = 2 * modulus; multiple <= first[count - 1]; multiple += modulus) {
+    for (int64_t times = 2; times <= first[count - 1] / modulus; times++) {
+        int64_t multiple = times * modulus;
         const int64_t *found =
             bsearch(&multiple, first + from, (size_t)(count - from), sizeof *first, compare_moduli);
         if (found) hold_multiple(c, list, (int)(found - first));
