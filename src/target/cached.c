@@ -288,7 +288,6 @@ tk_status tk_kernel_recall(const tk_kernel *head, const unsigned char digest[TK_
 
 static tk_status generate(const tk_kernel *kernel, const tk_build *how, tk_artifact **out) {
     tk_build text = *how;
-    TK_TRY(tk_target_check_emit(how));
     text.emit = TK_EMIT_TEXT;
     return tk_kernel_build(kernel, &text, out);
 }
@@ -312,6 +311,7 @@ static tk_status begin(const tk_kernel *kernel, const tk_build *how, tk_cache **
     if (!*cache) *cache = tk_artifact_cache();
     if (!*cache) return tk_fail(TK_OUT_OF_MEMORY, "no memory for the cache of kernels");
     TK_TRY(tk_check_enum("target", (int)how->target, TK_TARGET_COUNT, "tk_target"));
+    TK_TRY(tk_target_check_emit(how));
     TK_TRY(tk_kernel_digest(kernel, how->lines, digest));
     return identify(kernel->name, digest, how, out_key);
 }
