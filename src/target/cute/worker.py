@@ -61,11 +61,12 @@ def is_wanted():
         return False
 
 
-def wait_for_work(begin):
+def wait_for_work(begin, answered):
+    """Who started this worker asks at once, if late: until then it stays, for a turn."""
     if slots and time.monotonic() - begin > TURN and is_wanted():
         sys.exit(0)
     while slots and not select.select([channel], [], [], LOOK)[0]:
-        if is_wanted():
+        if (answered or time.monotonic() - begin > TURN) and is_wanted():
             sys.exit(0)
 
 
@@ -160,9 +161,9 @@ def main():
         return
     version = importlib.metadata.version("nvidia-cutlass-dsl").encode()
     channel.sendall(struct.pack("<3I", MAGIC, 0, len(version)) + version)
-    begin = time.monotonic()
+    begin, answered = time.monotonic(), False
     while True:
-        wait_for_work(begin)
+        wait_for_work(begin, answered)
         magic, flags, *lengths = struct.unpack("<5I", receive(20))
         if magic != MAGIC:
             sys.exit(1)
@@ -173,6 +174,7 @@ def main():
         parts.append(take_messages() + error)
         head = struct.pack("<6I", MAGIC, status, *(len(part) for part in parts))
         channel.sendall(head + b"".join(parts))
+        answered = True
 
 
 main()
