@@ -137,12 +137,23 @@ static size_t choose_limit(tk_cache *cache, size_t given) {
     return DEFAULT_LIMIT;
 }
 
+/* A relative name is made whole, since the process may change its folder; false: no such folder. */
+static bool fix_folder(tk_cache *cache) {
+    if (cache->folder[0] == '/') return true;
+    char *whole = realpath(cache->folder, NULL);
+    bool fits = whole && strlen(whole) < sizeof cache->folder;
+    if (fits) memcpy(cache->folder, whole, strlen(whole) + 1);
+    free(whole); /* realpath's own */
+    return fits;
+}
+
 /* Takes the folder into use, or says why not and forgets it. */
 static void use_folder(tk_cache *cache) {
     struct stat status;
     if (!cache->read_only && !make_folders(cache->folder)) {
         tk_cache_warn(cache, "no cache: %s cannot be made (%s)", cache->folder, strerror(errno));
-    } else if (stat(cache->folder, &status) != 0 || !S_ISDIR(status.st_mode)) {
+    } else if (!fix_folder(cache) || stat(cache->folder, &status) != 0 ||
+               !S_ISDIR(status.st_mode)) {
         tk_cache_warn(cache, "no cache: %s is no folder", cache->folder);
     } else if (!belongs_to_us(&status)) {
         tk_cache_warn(cache, "no cache: %s belongs to somebody else or others may write to it",
@@ -200,7 +211,10 @@ static unsigned char *read_open_file(tk_cache *cache, int file, const char *name
                                      size_t *out_length) {
     struct stat status;
     if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || !belongs_to_us(&status)) {
-        tk_cache_warn(cache, "%s of the cache is not used: it belongs to somebody else", name);
+        tk_cache_warn(cache,
+                      "%s of the cache is not used: it belongs to somebody else or others may "
+                      "write to it",
+                      name);
         return NULL;
     }
     size_t length = (size_t)status.st_size;

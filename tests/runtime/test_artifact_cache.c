@@ -428,6 +428,25 @@ static void test_folders_of_others(void **state) {
     tk_cache_close(cache);
 }
 
+static void test_relative_folders(void **state) {
+    (void)state;
+    char here[1024];
+    tk_key_part parts[N_PARTS];
+    plain_key(parts, "add");
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir(folder), 0);
+    tk_cache_options options = {.folder = "."};
+    tk_cache *cache;
+    assert_int_equal(tk_cache_open(&options, &cache), TK_OK);
+    assert_int_equal(tk_cache_folder(cache)[0], '/');
+    assert_int_equal(chdir("/"), 0);
+    assert_true(tk_cache_put(cache, parts, N_PARTS, "cubin", 5));
+    assert_true(has(cache, parts, "cubin"));
+    assert_int_equal(chdir(here), 0);
+    assert_int_equal(count_files(""), 1);
+    tk_cache_close(cache);
+}
+
 static void test_files_of_others(void **state) {
     (void)state;
     tk_cache *cache = open_cache(0);
@@ -652,6 +671,7 @@ int main(void) {
         TEST(test_the_oldest_go_first),
         TEST(test_putting_prunes),
         TEST(test_folders_of_others),
+        TEST(test_relative_folders),
         TEST(test_files_of_others),
         TEST(test_folders_that_cannot_be),
         TEST(test_environment),

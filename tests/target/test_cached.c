@@ -95,6 +95,9 @@ static void test_a_hit_starts_nothing(void **state) {
     tk_artifact *again = build(kernel, NULL, cache, false);
     assert_whole(again);
     assert_int_equal(runs(), before);
+    tk_build wrong = {.emit = (tk_emit)9};
+    assert_int_equal(tk_kernel_build_cached(kernel, &wrong, cache, &none, NULL),
+                     TK_INVALID_ARGUMENT);
     tk_artifact_release(first);
     tk_artifact_release(again);
     tk_cache_close(cache);
