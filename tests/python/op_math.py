@@ -358,7 +358,7 @@ def isclose(a, b, rtol, atol, equal_nan):
         distance, bound = np.abs(x - y), atol + rtol * np.abs(y)
         near = (distance <= bound) & np.isfinite(x) & np.isfinite(y)
         sure = ~(np.abs(distance - bound) <= 1e-6 * np.abs(bound) + 1e-12) & ~(np.abs(bound) > 1e37)
-    value = near | (x == y) | ((np.isnan(x) & np.isnan(y)) if equal_nan else False)
+    value = near | ((x == y) & np.isinf(x)) | ((np.isnan(x) & np.isnan(y)) if equal_nan else False)
     return Value("bool", value, magnitude=("where", sure | (x == y) | ~np.isfinite(x) | ~np.isfinite(y)))
 
 
