@@ -299,7 +299,7 @@ static void put_memory(launch *l, const tk_strided *view) {
 static tk_status put_faults_memory(launch *l, const tk_body_call *call, const int64_t *lengths) {
     tk_cuda *cuda = tk_cuda_of(call->device);
     void *record = l->record, *flag = &l->flag;
-    l->note = (tk_fault_source){tk_op_title(call->op), l->key.n_indices, {0}};
+    l->note = (tk_fault_source){tk_op_title(call->op), {0}};
     memcpy(l->note.lengths, lengths, (size_t)l->key.n_indices * sizeof *lengths);
     memset(l->record, 0xff, sizeof l->record);
     l->flag = 0;

@@ -1,6 +1,7 @@
 /* See cuda_faults.h. Slots go round. One whose flag is up is passed over until somebody was told; a
  * launch that finds none free gets the last one, which nobody reads: it has 1022 faults before it.
- */
+ * With more than 1023 launches handed over and not done, a fault of an early one has its index and
+ * position, but the words of the launch that has its slot now. */
 #include "runtime/cuda_faults.h"
 
 #include <string.h>
@@ -102,7 +103,7 @@ tk_status tk_cuda_fault_slot(tk_cuda *cuda, const tk_fault_source *note, void **
 bool tk_fault_read(const uint64_t words[TK_FAULT_WORDS], const tk_fault_source *note,
                    int64_t *out_position, int64_t *out_index, int64_t *out_length) {
     bool found = false;
-    for (int k = 0; k < note->n_indices; k++) {
+    for (int k = 0; k < TK_FAULT_INDICES; k++) {
         uint64_t low = words[2 * k], high = words[2 * k + 1];
         int64_t position = (int64_t)(low >> 32);
         if (low == UINT64_MAX || high == UINT64_MAX || low >> 32 != high >> 32) continue;

@@ -23,7 +23,6 @@
 /* What the launch was, for the message: a static text, and the axes' lengths. */
 typedef struct tk_fault_source {
     const char *what;
-    int n_indices;
     int64_t lengths[TK_FAULT_INDICES];
 } tk_fault_source;
 
