@@ -3,7 +3,8 @@
  *
  * The files are in $XDG_RUNTIME_DIR/tiki, without that variable in /tmp/tiki-<user>. There are as
  * many as TIKI_CUTE_WORKERS says, else as the machine has processors and at least
- * TK_CUTE_MOST_WORKERS. Where the folder cannot be used, each process counts its own alone.
+ * TK_CUTE_MOST_WORKERS, and never more than 64. Where the folder cannot be used, each process
+ * counts its own alone.
  *
  * Who waits sets the time of the file `wanted` again and again: a worker that sees a new one ends
  * when it is idle, and after a while when it is not. */
