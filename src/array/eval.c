@@ -258,6 +258,14 @@ static tk_status wait_for_devices(const tk_array *arrays, size_t count, const tk
     return status;
 }
 
+/* Another thread may open one just now. */
+static uint32_t count_sites(tk_context *context) {
+    tk_graph_lock(&context->graph);
+    uint32_t count = context->graph.n_places;
+    tk_graph_unlock(&context->graph);
+    return count;
+}
+
 /* Indices that a device found out of range, by launches of whichever evaluation. */
 static tk_status take_faults_of_devices(const tk_context *context, uint32_t n_sites) {
     for (uint32_t i = 1; i < n_sites; i++) {
@@ -285,9 +293,9 @@ tk_status tk_eval_wait(const tk_array *arrays, size_t count, const tk_wait *wait
         status = start(context, &roots, wait, true, &plan);
         if (plan) status = finish(plan, wait, &again);
     }
-    if (status == TK_OK && context->graph.n_places > 1)
-        status = wait_for_devices(arrays, count, wait);
-    if (status == TK_OK) status = take_faults_of_devices(context, context->graph.n_places);
+    uint32_t n_sites = status == TK_OK ? count_sites(context) : 0;
+    if (n_sites > 1) status = wait_for_devices(arrays, count, wait);
+    if (status == TK_OK) status = take_faults_of_devices(context, n_sites);
     tk_vec_deinit(&roots);
     return status;
 }
