@@ -34,6 +34,7 @@ typedef struct tk_cache_entry {
     const char *what; /* the first part of its key, "" if it is not text; borrowed for the call */
     size_t bytes;     /* of the file */
     int64_t used;     /* seconds since 1970, accurate to a minute */
+    bool is_note;     /* it only leads to other entries, and saves time */
 } tk_cache_entry;
 
 /* Opens a cache; `options` may be NULL. A folder that cannot be used is no error: the cache is then

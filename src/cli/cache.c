@@ -1,6 +1,6 @@
 /* `tiki cache`: look after the kernels that are kept on disk.
  *
- *     tiki cache ls                the entries, the one used last first
+ *     tiki cache ls [--all]        the kernels, the one used last first; with the notes
  *     tiki cache verify            check every entry, remove those that are damaged
  *     tiki cache prune [MIB]       remove those used longest ago until MIB are left (0)
  *     tiki cache explain DIGEST    the key of an entry, and what the nearest other one differs in
@@ -19,26 +19,39 @@
 #include "tiki/target.h"
 
 static const char usage[] =
-    "usage: tiki cache ls | verify | prune [MIB] | explain DIGEST | explain FILE.tk [ARCH "
-    "[ptx|cute]]\n\n"
+    "usage: tiki cache ls [--all] | verify | prune [MIB] | explain DIGEST |\n"
+    "                  explain FILE.tk [ARCH [ptx|cute]]\n\n"
     "Looks after the kernels that are kept on disk: lists them, checks them, removes those used\n"
     "longest ago, explains an entry's key by its digest or the first digits of it, or whether a\n"
-    "kernel is there and, if not, in which parts of its identity the nearest entry differs.\n";
+    "kernel is there and, if not, in which parts of its identity the nearest entry differs.\n"
+    "ls prints digest, time of the last use (UTC), bytes and name; with --all also the notes,\n"
+    "which lead from a kernel or a call to its entries. Without MIB prune removes everything.\n";
+
+typedef struct listing {
+    bool all;
+    int64_t kernels, notes;
+} listing;
 
 static bool print_entry(void *arg, const tk_cache_entry *entry) {
+    listing *seen = arg;
     char when[32];
     time_t used = (time_t)entry->used;
     struct tm parts;
+    ++*(entry->is_note ? &seen->notes : &seen->kernels);
+    if (entry->is_note && !seen->all) return true;
     strftime(when, sizeof when, "%Y-%m-%d %H:%M", gmtime_r(&used, &parts));
     printf("%.12s  %s  %10zu  %s\n", entry->digest, when, entry->bytes, entry->what);
-    ++*(int64_t *)arg;
     return true;
 }
 
-static int list(tk_cache *cache) {
-    int64_t count = 0;
-    if (tk_cache_list(cache, print_entry, &count) != TK_OK) return complain_of_error("cache ls");
-    printf("%lld entries in %s\n", (long long)count, tk_cache_folder(cache));
+static int list(tk_cache *cache, bool all) {
+    listing seen = {.all = all};
+    if (tk_cache_list(cache, print_entry, &seen) != TK_OK) return complain_of_error("cache ls");
+    printf("%lld kernels in %s", (long long)seen.kernels, tk_cache_folder(cache));
+    if (seen.notes)
+        printf(", and %lld notes that lead to them%s", (long long)seen.notes,
+               all ? "" : " (ls --all)");
+    putchar('\n');
     return 0;
 }
 
@@ -93,7 +106,9 @@ static bool is_kernel_file(const char *name) {
 
 static int run(tk_cache *cache, int argc, char **argv) {
     const char *verb = argc > 1 ? argv[1] : "";
-    if (argc == 2 && strcmp(verb, "ls") == 0) return list(cache);
+    if (argc == 2 && strcmp(verb, "ls") == 0) return list(cache, false);
+    if (argc == 3 && strcmp(verb, "ls") == 0 && strcmp(argv[2], "--all") == 0)
+        return list(cache, true);
     if (argc == 2 && strcmp(verb, "verify") == 0) return verify(cache);
     if (argc <= 3 && strcmp(verb, "prune") == 0) return prune(cache, argc == 3 ? argv[2] : NULL);
     bool explains = argc >= 3 && strcmp(verb, "explain") == 0;

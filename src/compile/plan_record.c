@@ -94,7 +94,7 @@ static bool make_key(const tk_plan_key *key, call_key *out) {
     for (size_t i = 0; i < key->n_numbers; i++)
         tk_strbuf_printf(&out->numbers, "%llx ", (unsigned long long)key->numbers[i]);
     put_schedule(&out->schedule, key);
-    out->parts[0] = (tk_key_part){"call", out->title, strlen(out->title)};
+    out->parts[0] = (tk_key_part){TK_NOTE_PART, out->title, strlen(out->title)};
     out->parts[1] = (tk_key_part){"form", "tiki plan 1", 11};
     out->parts[2] = buffer_part("tensors", &out->tensors);
     out->parts[3] = buffer_part("numbers", &out->numbers);

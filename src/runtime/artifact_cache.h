@@ -31,7 +31,9 @@ bool tk_cache_put(tk_cache *cache, const tk_key_part *parts, int count, const vo
 
 /* Notes are small entries that only save time: what can be found again by working it out. They are
  * neither synced nor counted against the limit when they are written (what a crash leaves of one is
- * found damaged), and one that is there is left alone. */
+ * found damaged), and one that is there is left alone. The first part of a note's key is named
+ * TK_NOTE_PART; by that tk_cache_list knows them. */
+#define TK_NOTE_PART "note"
 void tk_cache_note(tk_cache *cache, const tk_key_part *parts, int count, const void *payload,
                    size_t bytes);
 

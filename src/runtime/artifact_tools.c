@@ -150,8 +150,9 @@ static bool show(tk_cache *cache, const found *at, bool (*visit)(void *, const t
     char *what = NULL;
     memcpy(shown.digest, at->name, sizeof shown.digest);
     unsigned char *bytes = read_key(cache, at->name, &entry);
-    if (bytes && tk_key_next(&entry, &offset, &part, &name) && is_text(&part)) {
-        what = tk_calloc(1, part.bytes + 1);
+    if (bytes && tk_key_next(&entry, &offset, &part, &name)) {
+        shown.is_note = name == strlen(TK_NOTE_PART) && memcmp(part.name, TK_NOTE_PART, name) == 0;
+        what = is_text(&part) ? tk_calloc(1, part.bytes + 1) : NULL;
         if (what) memcpy(what, part.value, part.bytes);
     }
     if (what) shown.what = what;

@@ -75,7 +75,7 @@ static tk_status identify(const char *name, const unsigned char *digest, const t
     out->parts[3] = text_part("options", out->options);
     out->parts[4] = text_part(cute ? "compiler" : "assembler", out->tools);
     memcpy(out->note, out->parts, sizeof out->note[0] * (N_PARTS - 1));
-    out->note[0] = text_part("note", out->note_title);
+    out->note[0] = text_part(TK_NOTE_PART, out->note_title);
     out->note[N_PARTS - 1] = text_part("kernel digest", out->kernel);
     out->note[N_PARTS] = text_part("generator", tk_generator);
     return TK_OK;

@@ -34,7 +34,8 @@ static void test_ls_and_explain(void **state) {
     RUN(&result, "cache", "ls");
     assert_code(&result, 0);
     assert_says(result.out, "add_f32\n");
-    assert_says(result.out, "2 entries in ");
+    assert_says(result.out, "2 kernels in ");
+    assert_null(strstr(result.out, "note"));
     snprintf(digest, sizeof digest, "%.12s", result.out);
     RUN(&result, "cache", "explain", digest);
     assert_code(&result, 0);
@@ -51,6 +52,30 @@ static void test_ls_and_explain(void **state) {
     assert_code(&result, 0);
     assert_says(result.out, " is not in the cache\n");
     assert_int_equal(unsetenv("TIKI_PTXAS"), 0);
+}
+
+/* Notes are counted, and listed where they are asked for. */
+static void test_notes(void **state) {
+    (void)state;
+    tk_cache_options options = {.folder = in_folder("noted")};
+    const tk_key_part kernel = {"kernel", "add_f32", 7}, note = {TK_NOTE_PART, "call: add", 9};
+    outcome result;
+    tk_cache *cache;
+    assert_int_equal(tk_cache_open(&options, &cache), TK_OK);
+    assert_true(tk_cache_put(cache, &kernel, 1, "cubin", 5));
+    tk_cache_note(cache, &note, 1, "digest", 6);
+    tk_cache_close(cache);
+    assert_int_equal(setenv("TIKI_CACHE", options.folder, 1), 0);
+    RUN(&result, "cache", "ls");
+    assert_code(&result, 0);
+    assert_says(result.out, "add_f32\n1 kernels in ");
+    assert_says(result.out, ", and 1 notes that lead to them (ls --all)\n");
+    assert_null(strstr(result.out, "call: add"));
+    RUN(&result, "cache", "ls", "--all");
+    assert_code(&result, 0);
+    assert_says(result.out, "call: add\n");
+    assert_says(result.out, ", and 1 notes that lead to them\n");
+    assert_int_equal(setenv("TIKI_CACHE", in_folder("cache"), 1), 0);
 }
 
 static void test_wrong_uses(void **state) {
@@ -97,9 +122,8 @@ static void test_gpus(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ls_and_explain),
-        cmocka_unit_test(test_wrong_uses),
-        cmocka_unit_test(test_verify_and_prune),
+        cmocka_unit_test(test_ls_and_explain), cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_wrong_uses),     cmocka_unit_test(test_verify_and_prune),
         cmocka_unit_test(test_gpus),
     };
     return cmocka_run_group_tests(tests, prepare, remove_folder);

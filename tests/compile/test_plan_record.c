@@ -224,7 +224,7 @@ static void test_each_part_of_a_call(void **state) {
         memcpy((char *)&changed.schedule + i * sizeof(int64_t), &(int64_t){77}, sizeof(int64_t));
         assert_misses(&all, &changed, plan, "schedule");
     }
-    MISSES("call", id = TK_LIBRARY_GEMM); /* whose own notes differ in more parts */
+    MISSES("note", id = TK_LIBRARY_GEMM); /* whose own notes differ in more parts */
     tk_library_plan_release(plan);
 }
 
