@@ -54,26 +54,31 @@ static bool read_number(const char *text, int *out) {
     return end != text && !*end && value >= 0 && value < 1000;
 }
 
-/* "" when all is well, else the word that is wrong. */
-static const char *read_options(int argc, char **argv, tk_bench_spec *spec) {
+static bool complain(const char *about, const char *message, const char *given) {
+    fprintf(stderr, "tiki bench: %s%s%s\n", about, message, given);
+    return false;
+}
+
+static bool read_option(const char *name, const char *value, tk_bench_spec *spec) {
+    if (!strcmp(name, "--shape"))
+        return read_shape(value, spec) ||
+               complain(name, " takes lengths such as 1024x4096, given: ", value);
+    if (!strcmp(name, "--dtype"))
+        return read_dtype(value, spec) || complain(name, " is f32, f16 or bf16, given: ", value);
+    if (!strcmp(name, "--gpu") || !strcmp(name, "--rounds"))
+        return read_number(value, name[2] == 'g' ? &spec->gpu : &spec->rounds) ||
+               complain(name, " takes a number from 0 to 999, given: ", value);
+    if (strcmp(name, "--schedule")) return complain("unknown option ", name, "");
+    spec->schedule = value;
+    return true;
+}
+
+static bool read_options(int argc, char **argv, tk_bench_spec *spec) {
     for (int i = 3; i < argc; i += 2) {
-        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        bool ok = value != NULL;
-        if (ok && !strcmp(name, "--shape"))
-            ok = read_shape(value, spec);
-        else if (ok && !strcmp(name, "--dtype"))
-            ok = read_dtype(value, spec);
-        else if (ok && !strcmp(name, "--gpu"))
-            ok = read_number(value, &spec->gpu);
-        else if (ok && !strcmp(name, "--rounds"))
-            ok = read_number(value, &spec->rounds);
-        else if (ok && !strcmp(name, "--schedule"))
-            spec->schedule = value;
-        else
-            ok = false;
-        if (!ok) return name;
+        if (i + 1 == argc) return complain("a value is missing after ", argv[i], "");
+        if (!read_option(argv[i], argv[i + 1], spec)) return false;
     }
-    return spec->rank ? "" : "--shape";
+    return spec->rank || complain("--shape is missing, for example --shape 1024x4096", "", "");
 }
 
 static int bench_kernel(const tk_bench_spec *spec) {
@@ -100,12 +105,8 @@ int command_bench(int argc, char **argv) {
     }
     if (tk_library_find(argv[2], &spec.id) != TK_OK) {
         (void)complain_of_error("bench");
+        fputs("tiki bench --help lists the kernels\n", stderr);
         return 2;
     }
-    const char *wrong = read_options(argc, argv, &spec);
-    if (*wrong) {
-        fprintf(stderr, "tiki bench: %s is missing, unknown or has a wrong value\n", wrong);
-        return 2;
-    }
-    return bench_kernel(&spec);
+    return read_options(argc, argv, &spec) ? bench_kernel(&spec) : 2;
 }

@@ -176,8 +176,9 @@ static tk_array array_of(binding *b, const char *what, tk_dtype dtype, int64_t s
     tk_array array;
     if (!strcmp(what, "zeros")) return tk_zeros(b->context, TK_SHAPE(size), dtype);
     if (!strcmp(what, "random")) return random_array(b->context, dtype, size, seed);
-    if (tk_npy_load(b->context, what, &array) != TK_OK) return TK_NO_ARRAY;
-    return array;
+    if (tk_npy_load(b->context, what, &array) == TK_OK) return array;
+    fprintf(stderr, "tiki emulate: expected random, zeros or a file.npy; %s\n", tk_error_message());
+    return TK_NO_ARRAY;
 }
 
 static bool copy_array(binding *b, int index, tk_array array, const char *text) {
@@ -213,7 +214,7 @@ static bool bind_pointer(binding *b, int index, const tk_kparam *param, const ch
         return false;
     tk_scope scope = tk_scope_open(b->context);
     tk_array array = array_of(b, what, b->dtypes[index], b->sizes[index], seed + (uint64_t)index);
-    bool ok = copy_array(b, index, array, text);
+    bool ok = array.node && copy_array(b, index, array, text);
     tk_scope_close(scope);
     return ok;
 }
@@ -334,6 +335,7 @@ static int print_usage(FILE *to, int code) {
         "  --seed N                  another interleaving and other random data (0)\n"
         "  --resident N              blocks that are alive at once (64)\n"
         "  --counts                  what was done, operation by operation\n"
+        "  --json                    findings, counts and totals as JSON\n"
         "Exit code 1 when anything was found.\n",
         to);
     return code;

@@ -241,6 +241,9 @@ static bool read_request(int argc, char **argv, request *r) {
     }
     if (!r->path) return fprintf(stderr, "tiki kernel build: no file given\n"), false;
     if (is_one_of(r->emit, emits) && (is_cute(r) || !is_one_of(r->emit, cute_only))) return true;
+    if (is_one_of(r->emit, cute_only))
+        return fprintf(stderr, "tiki kernel build: --emit %s needs --target cute\n", r->emit),
+               false;
     return fprintf(stderr,
                    "tiki kernel build: --emit %s, expected tensor, view, thread, ptx, cubin, "
                    "report, contract, or of the target cute mlir or lowered\n",

@@ -21,11 +21,22 @@
 
 #define MAX_LINE_BYTES ((size_t)1 << 20)
 
+static const tk_layout_op *find_op(const char *name) {
+    size_t length = strlen(name);
+    const tk_layout_op *op;
+    for (int i = 0; (op = tk_layout_op_at(i)); i++)
+        for (const char *at = op->names; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+            if (strcspn(at, "|") == length && !strncmp(at, name, length)) return op;
+    return NULL;
+}
+
+/* Name and number of arguments are judged before what the arguments say. */
 static tk_status answer(const char *op, char **words, int count, char *text) {
     tk_layout_value args[TK_LAYOUT_MAX_ARGS], result;
-    int kept = count < TK_LAYOUT_MAX_ARGS ? count : TK_LAYOUT_MAX_ARGS;
+    const tk_layout_op *row = find_op(op);
     tk_status status = TK_OK;
-    for (int i = 0; i < kept && status == TK_OK; i++)
+    if (!row || count > row->max_args) return tk_layout_call(op, args, count, &result);
+    for (int i = 0; i < count && status == TK_OK; i++)
         status = tk_layout_value_parse(words[i], &args[i]);
     if (status == TK_OK) status = tk_layout_call(op, args, count, &result);
     if (status == TK_OK) tk_layout_value_print(&result, text, TEXT_BYTES);
@@ -220,7 +231,8 @@ static int run_draw(int argc, char **argv) {
 static void print_usage(FILE *to) {
     fputs(
         "usage: tiki layout OP ARG...\n"
-        "       tiki layout --batch FILE   one operation a line, words separated by tabs\n"
+        "       tiki layout --batch FILE   one operation a line, words separated by tabs; FILE may "
+        "be -\n"
         "       tiki layout --list         the operations\n"
         "       tiki layout draw LAYOUT [--tv TILE | --banks WIDTH] [-o FILE]\n"
         "       tiki layout draw --compare A B [-o FILE]\n"
@@ -232,6 +244,9 @@ static void print_usage(FILE *to) {
         "                 one pass over the 32 banks of shared memory\n"
         "  --compare A B  two grids side by side; cells whose offsets differ have a red frame\n"
         "\n"
+        "--batch answers each line with a line: ok, result, or error, kind, message, with tabs\n"
+        "between; it exits with 0 though some are errors.\n"
+        "\n"
         "example: tiki layout composition '(6,2):(8,2)' '(4,3):(3,1)'\n",
         to);
 }
@@ -242,15 +257,6 @@ static void print_ops(void) {
         int name = (int)strcspn(op->names, "|");
         printf("%-24.*s%-24s%s\n", name, op->names, op->usage, op->summary);
     }
-}
-
-static const tk_layout_op *find_op(const char *name) {
-    size_t length = strlen(name);
-    const tk_layout_op *op;
-    for (int i = 0; (op = tk_layout_op_at(i)); i++)
-        for (const char *at = op->names; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
-            if (strcspn(at, "|") == length && !strncmp(at, name, length)) return op;
-    return NULL;
 }
 
 static int print_op(const char *name) {

@@ -48,10 +48,18 @@ expect 2 "--arg m=1, expected NAME=INTEGER" "$tiki" kernel report "$add" --arg m
 expect 2 "--arg n=1k, expected NAME=INTEGER" "$tiki" kernel report "$add" --arg n=1k
 expect 2 'no action is called "foo"' "$tiki" kernel foo
 expect 2 'expected "kernel", found "foo"' "$tiki" bench foo
+expect 2 'tiki bench --help lists the kernels' "$tiki" bench kernel softmx --shape 8x8
+expect 2 '--shape is missing' "$tiki" bench kernel softmax
+expect 2 '--shape takes lengths such as 1024x4096, given: 8x' "$tiki" bench kernel softmax --shape 8x
+expect 2 '--dtype is f32, f16 or bf16, given: f64' "$tiki" bench kernel softmax --shape 8x8 --dtype f64
+expect 2 '--gpu takes a number from 0 to 999, given: x' "$tiki" bench kernel softmax --shape 8x8 --gpu x
+expect 2 'a value is missing after --gpu' "$tiki" bench kernel softmax --shape 8x8 --gpu
+expect 2 'unknown option --arch' "$tiki" bench kernel softmax --arch sm_90
 expect 0 "form tensor" "$tiki" kernel build "$tile" --emit tensor
 expect 0 "locate %from" "$tiki" kernel build "$tile" --emit view
 expect 0 "form thread" "$tiki" kernel build "$tile" --emit thread --optimise
 expect 0 "fma.rn.f32" "$tiki" kernel build tests/kernel/passes/fuse.tk --emit ptx --fuse
+expect 2 "--emit mlir needs --target cute" "$tiki" kernel build "$add" --emit mlir
 expect 2 "--emit nothing" "$tiki" kernel build "$add" --emit nothing
 expect 1 "architecture \"sm_1\"" "$tiki" kernel build "$add" --arch sm_1
 expect 1 "nowhere.tk" "$tiki" kernel verify "$folder/nowhere.tk"
@@ -70,6 +78,7 @@ expect 1 "requires %n >= 0" $run --arg n=-1
 expect 2 "no --arg for parameter n" $run
 expect 2 "expected an integer" $run --arg n=ten
 expect 2 "expected TYPE[SHAPE]:WHAT" "$tiki" emulate "$add" --arg x=f32
+expect 2 "expected random, zeros or a file.npy; rand: cannot open" "$tiki" emulate "$add" --arg x=f32[100]:rand
 $run --arg n=100 --out z="$folder/z.npy"
 "$tiki" emulate "$add" --arg x=f32[100]:"$folder/z.npy" --arg y=f32[100]:zeros --arg z=f32[100]:zeros --arg n=100 \
     --out z="$folder/same.npy"

@@ -28,6 +28,9 @@ says 1 'No such file or directory' layout draw 4:1 -o "$folder/absent/x.svg"
 says 1 'No such file or directory' layout --batch "$folder/absent"
 says 1 'tiki layout --list' layout compose 4:1
 says 1 'composition takes 2 arguments (A B), 1 given' layout composition 4:1
+says 1 'composition takes 2 arguments (A B), 3 given' layout composition 4:1 4:1 x
+says 1 'composition takes 2 arguments (A B), 5 given' layout composition 4:1 4:1 x y z
+says 1 'no operation of the layout algebra is called batch' layout batch no.txt
 says 0 'usage: tiki layout composition A B' layout composition --help
 says 0 'red frame' layout draw --help
 says 0 'red frame' layout --help
