@@ -514,7 +514,8 @@ static PyObject *interop(void) { return PyImport_ImportModule("tiki._interop"); 
 static PyObject *array_to_numpy(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"dtype", "copy", NULL};
     PyObject *dtype = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", names, &dtype, &copy))
+    if (tkpy_raise_dropped(self) ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", names, &dtype, &copy))
         return NULL;
     PyObject *module = interop();
     PyObject *result =

@@ -5,6 +5,7 @@
  * share. In: array() makes one copy, since the other side may change its memory; asarray() shares
  * the memory where it can, which is what its name promises. */
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "module.h"
@@ -72,15 +73,51 @@ static bool export_array(tkpy_state *state, tk_array kept, int flags, tk_strided
     return false;
 }
 
+/* What a request of this thread for the memory of an array failed with. NumPy drops the error and
+ * calls __array__ next, where an index out of range, which is told once, would be no error. */
+static _Thread_local struct {
+    const PyObject *array; /* NULL: none; compared alone */
+    PyObject *type;
+    char text[1024];
+} dropped;
+
+static void forget_error(void) {
+    dropped.array = NULL;
+    Py_CLEAR(dropped.type);
+}
+
+static void keep_error(const PyObject *array) {
+    PyObject *type, *value, *trace;
+    if (PyErr_ExceptionMatches(PyExc_BufferError)) return;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    const char *words = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    snprintf(dropped.text, sizeof dropped.text, "%s", words ? words : "");
+    dropped.array = array;
+    dropped.type = tkpy_new_ref(type);
+    Py_XDECREF(text);
+    PyErr_Restore(type, value, trace);
+}
+
+bool tkpy_raise_dropped(const PyObject *array) {
+    bool raises = dropped.array == array;
+    if (raises) PyErr_SetString(dropped.type, dropped.text);
+    forget_error();
+    return raises;
+}
+
 int tkpy_get_buffer(PyObject *self, Py_buffer *view, int flags) {
     tk_strided from;
     exported_view *mine = PyMem_Malloc(sizeof *mine);
     view->obj = NULL;
+    forget_error();
     if (!mine) return PyErr_NoMemory(), -1;
     mine->kept = tk_keep(tkpy_handle(self));
     if (!export_array(tkpy_state_of(self), mine->kept, flags, &from)) {
         tk_release(mine->kept);
         PyMem_Free(mine);
+        keep_error(self);
         return -1;
     }
     fill_view(view, mine, &from, flags);

@@ -140,6 +140,10 @@ PyObject *tkpy_at_new(tkpy_state *state, PyObject *array);
 /* ---- memory of others (buffer.c, dlpack.c) ---- */
 
 int tkpy_get_buffer(PyObject *self, Py_buffer *view, int flags);
+
+/* Raises what the latest request of this thread for memory, if it was for this array's, failed
+ * with; false when it did not. */
+bool tkpy_raise_dropped(const PyObject *array);
 void tkpy_release_buffer(PyObject *self, Py_buffer *view);
 
 /* An array of the memory of an object with the buffer protocol; TK_NO_ARRAY with an exception.

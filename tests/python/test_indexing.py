@@ -170,3 +170,30 @@ def test_gradients_of_indexing():
     expected[1] += 1
     expected[2, 2] += 2
     np.testing.assert_allclose(np.array(tk.grad(loss)(tk.array(a))), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulator"])
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize(
+    "read",
+    [np.array, np.asarray, lambda a: np.stack([a]), lambda a: np.zeros(2, np.float32) + a, memoryview,
+     lambda a: a.tolist(), np.from_dlpack],
+)
+def test_numpy_raises_indices_out_of_range(device, begun, read):
+    x = tk.ones((3, 2)).to_device(getattr(tk, device))
+    bad = tk.take(x, tk.array([0, 7]).to_device(x.device), axis=0)
+    if begun:
+        tk.async_eval(bad)
+        tk.synchronize()
+    with pytest.raises(IndexError, match="index 7 is out of range"):
+        read(bad)
+    assert np.array(bad).tolist() == [[1, 1], [0, 0]] and np.array(x).tolist() == [[1, 1]] * 3
+
+
+def test_numpy_raises_errors_of_functions():
+    @tk.custom_function
+    def f(x):
+        raise RuntimeError("none")
+
+    with pytest.raises(RuntimeError, match="none"):
+        np.array(f(tk.ones((2,))))
