@@ -19,7 +19,9 @@
  *
  * Copies are as wide as alignment, pitch and steps prove: 16, 8 or 4 bytes by cp.async; single
  * elements (odd pitches) by a load and a store, whose values wait in registers until the step's
- * barrier has passed.
+ * barrier has passed. Parts of a thread that lie regularly have one source and one target, found
+ * before the steps, and matrices of whole tiles have a kernel of their own without conditions: on
+ * an H200 that brought 2048^3 from 77 us to 47.
  *
  * Bytes: a n / tile_n times, b m / tile_m times, d once. FLOPs: 2 m n k. Roofline: tensor cores, of
  * which mma.sync reaches about two thirds; on an H200 with random data 298 TFLOP/s at 4096^3 (323
