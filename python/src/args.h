@@ -164,8 +164,11 @@ bool tkpy_one_side(bool fallback, PyObject *onesided);
 bool tkpy_is_upper(const char *triangle);
 tk_array tkpy_norm(tk_array a, PyObject *ord, tk_axes axes, bool keepdims);
 
-/* The key that was given, or the next of the implicit sequence. */
+/* The key that was given, or the next of the implicit sequence, on the device of the current
+ * stream. */
 tk_array tkpy_next_key(tkpy_call *call, tk_array key);
+/* The same on the device of `array`, which may be absent; a number of the processor is anywhere. */
+tk_array tkpy_key_beside(tkpy_call *call, tk_array key, tk_array array);
 tk_array tkpy_key(tkpy_call *call, PyObject *seed);
 tk_array tkpy_vecdot(tkpy_call *call, tk_array a, tk_array b, int64_t axis);
 

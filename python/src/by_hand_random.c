@@ -19,6 +19,24 @@ tk_array tkpy_key(tkpy_call *call, PyObject *seed) {
     return PyErr_Occurred() ? TK_NO_ARRAY : tk_random_key(call->context, (int64_t)bits);
 }
 
+/* Drawn where the implicit key lies, wherever that is, and used where the current stream is. */
+static tk_array to_current(tkpy_call *call, tk_array key) {
+    tk_stream_id current = tk_stream_use(call->context, TK_DEFAULT_STREAM);
+    (void)tk_stream_use(call->context, current);
+    bool there = tk_array_device(key) == tk_stream_device_of(call->context, current);
+    return there ? key : tk_to_stream(key, current);
+}
+
+tk_array tkpy_key_beside(tkpy_call *call, tk_array key, tk_array array) {
+    if (key.node || !array.node) return tkpy_next_key(call, key);
+    const tk_device *cpu = tk_stream_device_of(call->context, TK_DEFAULT_STREAM);
+    bool anywhere = tk_array_rank(array) == 0 && tk_array_device(array) == cpu;
+    tk_stream_id before = anywhere ? TK_DEFAULT_STREAM : tkpy_beside(array);
+    key = tkpy_next_key(call, key);
+    if (!anywhere) (void)tk_stream_use(call->context, before);
+    return key;
+}
+
 tk_array tkpy_next_key(tkpy_call *call, tk_array key) {
     if (key.node) return key;
     tkpy_state *state = call->state;
@@ -37,7 +55,7 @@ tk_array tkpy_next_key(tkpy_call *call, tk_array key) {
     tk_array keys = tk_random_split(tkpy_handle(current), 2);
     PyObject *next = tkpy_box(state, row_of(keys, 0));
     if (!next || PyList_SetItem(state->random_state, 0, next) < 0) return TK_NO_ARRAY;
-    return row_of(keys, 1);
+    return to_current(call, row_of(keys, 1));
 }
 
 tk_array tkpy_spread(tk_array sample, tk_array loc, tk_array scale) {
@@ -72,7 +90,7 @@ tk_array tkpy_uniform(tkpy_call *call, PyObject *low, PyObject *high, tk_shape s
     int low_kind = read_bound(call, low, 0, &from, &low_array);
     int high_kind = low_kind < 0 ? -1 : read_bound(call, high, 1, &to, &high_array);
     if (high_kind < 0) return TK_NO_ARRAY;
-    key = tkpy_next_key(call, key);
+    key = tkpy_key_beside(call, key, low_array.node ? low_array : high_array);
     if (low_kind && high_kind) return tk_random_uniform(call->context, from, to, shape, dtype, key);
     tk_array a = tk_astype(low_kind ? tk_scalar(call->context, from) : low_array, dtype);
     tk_array b = tk_astype(high_kind ? tk_scalar(call->context, to) : high_array, dtype);
@@ -136,7 +154,7 @@ tk_array tkpy_categorical(tkpy_call *call, tk_array logits, int64_t axis, tk_sha
         PyErr_SetString(PyExc_ValueError, "categorical: give shape or num_samples, not both");
         return TK_NO_ARRAY;
     }
-    key = tkpy_next_key(call, key);
+    key = tkpy_key_beside(call, key, logits);
     if (shape.count < 0)
         return tk_random_categorical(logits, axis, num_samples == TKPY_NONE ? -1 : num_samples,
                                      key);
@@ -161,7 +179,6 @@ tk_array tkpy_categorical(tkpy_call *call, tk_array logits, int64_t axis, tk_sha
 
 tk_array tkpy_permutation(tkpy_call *call, PyObject *x, int64_t axis, tk_array key) {
     tk_array a;
-    key = tkpy_next_key(call, key);
     if (PyLong_Check(x)) {
         long long count = PyLong_AsLongLong(x);
         if (!PyErr_Occurred() && count < 0)
@@ -173,5 +190,5 @@ tk_array tkpy_permutation(tkpy_call *call, PyObject *x, int64_t axis, tk_array k
             PyErr_SetString(PyExc_TypeError, "permutation: x must be an integer or an array");
         return TK_NO_ARRAY;
     }
-    return tk_random_permutation(a, axis, key);
+    return tk_random_permutation(a, axis, tkpy_key_beside(call, key, a));
 }

@@ -41,12 +41,14 @@ bool tkpy_same_shape(const char *first_name, tk_array first, const char *second_
 
 /* Zeros as many elements as there are channels when `shared` axes before the last have one draw. */
 tk_array tkpy_dropout(tkpy_call *call, tk_array x, double p, int64_t shared) {
-    tk_array key = tkpy_next_key(call, TK_NO_ARRAY);
+    tk_array key = tkpy_key_beside(call, TK_NO_ARRAY, x);
     if (!key.node || shared == 0) return key.node ? tk_nn_dropout(x, p, key) : key;
     tk_shape shape = tk_array_shape(x);
     for (int64_t i = 0; i < shared && i + 1 < shape.count; i++)
         shape.items[shape.count - 2 - i] = 1;
+    tk_stream_id before = tkpy_beside(x);
     tk_array ones = tk_ones(call->context, shape, tk_array_dtype(x));
+    (void)tk_stream_use(call->context, before);
     return tk_multiply(tk_nn_dropout(ones, p, key), x);
 }
 

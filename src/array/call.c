@@ -107,7 +107,10 @@ bool tk_call_begin(tk_call *call) {
     tk_thread *thread = tk_context_thread(call->context);
     tk_builder_open(&call->builder, &call->context->graph, thread ? thread->stream : 0);
     if (call->context->graph.n_places > 1) enter_place(call);
-    if (call->key >= 0) call->nodes[call->key] = tk_context_next_key(call->context, &call->builder);
+    if (call->key >= 0) {
+        tk_node *key = tk_context_next_key(call->context, &call->builder);
+        call->nodes[call->key] = tkb_to_stream(&call->builder, key, call->builder.stream);
+    }
     return true;
 }
 

@@ -21,8 +21,8 @@ tk_array tk_nn_dropout(tk_array x, double p, tk_array key) {
             tk_error_set(TK_INVALID_ARGUMENT, "dropout: p is %g, expected from 0 to below 1", p));
     if (p == 0) return tk_contiguous(x);
     tk_array kept = tk_random_bernoulli(number(x, 1 - p), tk_array_shape(x), key);
-    tk_array scale = tk_astype(number(x, 1 / (1 - p)), tk_array_dtype(x));
-    return tk_multiply(tk_multiply(scale, tk_astype(kept, tk_array_dtype(x))), x);
+    tk_array scaled = tk_multiply(number(x, 1 / (1 - p)), tk_astype(kept, tk_array_dtype(x)));
+    return tk_multiply(scaled, x);
 }
 
 tk_array tk_nn_swiglu(tk_array gate, tk_array up) { return tk_multiply(tk_silu(gate), up); }

@@ -181,6 +181,13 @@ static void test_random(void **state) {
                              tk_random_bits(keys, TK_SHAPE(size), width));
         }
     assert_same_bits("split", tk_random_split(far, 5), tk_random_split(key, 5));
+    tk_random_seed(ctx, 7);
+    tk_array kept = tk_random_bernoulli(
+        there(tk_multiply(tk_ones(ctx, TK_SHAPE(9), TK_FLOAT32), tk_scalar(ctx, 0.5))), TK_SHAPE(9),
+        TK_NO_ARRAY);
+    tk_random_seed(ctx, 7);
+    assert_same_bits("implicit key", kept,
+                     tk_random_bernoulli(tk_scalar(ctx, 0.5), TK_SHAPE(9), TK_NO_ARRAY));
     assert_same_bits("uniform", tk_random_uniform(ctx, 0, 1, TK_SHAPE(50), TK_FLOAT32, far),
                      tk_random_uniform(ctx, 0, 1, TK_SHAPE(50), TK_FLOAT32, key));
     assert_near("normal", tk_random_normal(ctx, TK_SHAPE(50), TK_FLOAT32, 0, 1, far),

@@ -176,3 +176,29 @@ for wrong in ({"dl_device": (1, 0)}, {"copy": True}):
         "the array is on device (2, 0), device (1, 0) was asked",
         "memory of a GPU is shared, not copied: copy the array",
     ]
+
+
+def test_numbers_are_drawn_where_they_are_used():
+    """The implicit key may lie elsewhere: the numbers are those of the key all the same."""
+    tk.random.seed(5)
+    here = [tk.random.normal((3,)), tk.random.uniform(shape=(3,))]
+    tk.random.seed(5)
+    there = [tk.random.normal((3,), stream=tk.emulator)]
+    with tk.stream(tk.emulator):
+        there.append(tk.random.uniform(shape=(3,)))
+        assert tk.random.bernoulli(0.5, (3,)).device == tk.Device(tk.emulator)
+    for a, b in zip(here, there, strict=True):
+        assert b.device == tk.Device(tk.emulator)
+        np.testing.assert_allclose(a.tolist(), b.tolist(), rtol=1e-6)
+    x = tk.ones((2, 3, 4)).to_device(tk.emulator)
+    drawn = [
+        tk.random.categorical(x),
+        tk.random.bernoulli(x * 0.5),
+        tk.random.uniform(x * 0, x, shape=(2, 3, 4)),
+        tk.random.normal((2, 3, 4), loc=x),
+        tk.nn.Dropout(0.5)(x),
+        tk.nn.Dropout2d(0.5)(tk.ones((1, 2, 2, 3)).to_device(tk.emulator)),
+    ]
+    tk.eval(drawn)
+    assert all(a.device == x.device for a in drawn)
+    assert tk.random.normal((3,)).device == tk.Device(tk.cpu)
