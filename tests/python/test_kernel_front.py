@@ -266,3 +266,26 @@ def test_text_and_errors_of_kernels():
     with pytest.raises(ValueError, match="k.tk"):
         kernels.parse("tiki kernel 1\nkernel x(", "k.tk")
     assert ("fma", "a * b + c, rounded once") in kernels.operations()
+
+
+def test_what_prints():
+    """Artifacts and reports print in a line, not with their bytes and counts."""
+    x, y = numpy.arange(100, dtype="f4"), numpy.ones(100, "f4")
+    kernel = axpy.lower(x, y, 0.5)
+    assert repr(kernel.emulate(x, y, 0.5)).startswith("<nothing found; ")
+    artifact = kernel.build("sm_90a", "ptx", binary=False)
+    assert repr(artifact) == f"<artifact for sm_90a, {len(artifact.text)} characters of text, no binary>"
+
+
+@cute.kernel(block=64)
+def racing(x, y):
+    t = thread_idx()[0]
+    slots = cute.make_smem_tensor(Float32, 64)
+    slots[t] = x[t]
+    y[t] = slots[63 - t]
+
+
+def test_a_report_prints_what_was_found():
+    x, y = numpy.ones(64, "f4"), numpy.zeros(64, "f4")
+    report = racing.lower(x, y, grid=1).emulate(x, y)
+    assert report.findings and "shared race: " in repr(report)

@@ -282,6 +282,19 @@ class Artifact(types.SimpleNamespace):
     (stages of the target "cute", None where they were not asked for), `report`
     (registers, spills, shared memory, occupancy; -1 where nothing was assembled) and `contract`, as JSON."""
 
+    def __repr__(self) -> str:
+        size = "no binary" if self.binary is None else f"a binary of {len(self.binary)} bytes"
+        return f"<artifact for {self.arch}, {len(self.text)} characters of text, {size}>"
+
+
+class Report(types.SimpleNamespace):
+    """What the emulator says of a run: `findings` (a list, empty for a kernel without fault), `text`, which says them
+    a line each, `counts` of each operation, `lane_operations`, `read_bytes`, `written_bytes` and `flops`."""
+
+    def __repr__(self) -> str:
+        said = self.text.rstrip() or "nothing found"
+        return f"<{said}; {self.lane_operations} lane operations, {self.flops} FLOPs>"
+
 
 class Lowered:
     """A kernel that is built: `.raw` is the kernel IR, `.text` its text."""
@@ -361,12 +374,11 @@ class Lowered:
         bits = (0 if b.part == "data" else _bits(b, v) for b, v in zip(self.bindings, values))
         return dict(self.raw.launch(tuple(bits)))
 
-    def emulate(self, *args: Any, seed: int = 0, resident: int = 0, **kwargs: Any) -> Any:
-        """Runs the kernel on the CPU and judges it. Arrays that it writes are NumPy arrays, written in place; the
-        result has `findings` (a list, empty for a kernel without fault), `text`, `counts` and totals."""
+    def emulate(self, *args: Any, seed: int = 0, resident: int = 0, **kwargs: Any) -> Report:
+        """Runs the kernel on the CPU and judges it. Arrays that it writes are NumPy arrays, written in place."""
         return self.run(self.values(*args, **kwargs), seed, resident)
 
-    def run(self, values: list[Any], seed: int, resident: int) -> Any:
+    def run(self, values: list[Any], seed: int, resident: int) -> Report:
         for binding, value in zip(self.bindings, values):
             if binding.part == "data" and binding.param.access & 2 and isinstance(value, _core.array):
                 raise fail(
@@ -374,7 +386,7 @@ class Lowered:
                     f"emulate takes a NumPy array there, a launch in a @cute.jit function takes both"
                 )
         taken = tuple(_memory_of(v) if b.part == "data" else _bits(b, v) for b, v in zip(self.bindings, values))
-        return types.SimpleNamespace(**self.program.emulate(taken, seed, resident))
+        return Report(**self.program.emulate(taken, seed, resident))
 
 
 def _may_stand_for(given: Any, made: Any) -> bool:
