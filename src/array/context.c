@@ -347,6 +347,8 @@ tk_node *tk_context_next_key(tk_context *context, tk_builder *b) {
     tk_thread *record = tk_context_thread(context);
     if (!record) return context->graph.no_memory;
     tk_node *key = record->random_key ? record->random_key : tkb_random_key(b, 0);
+    if (tk_place_of(key) != tk_place_of_stream(b->graph, b->stream))
+        key = tkb_to_stream(b, key, b->stream); /* what is drawn lands where the key is */
     tk_node *keys = tkb_random_split(b, key, 2);
     set_key(record, row_of(b, keys, 0));
     return row_of(b, keys, 1);

@@ -219,3 +219,13 @@ def test_remainders_of_large_quotients_are_exact():
         for a, b in ((x, y), spread, np.round(spread)):
             there = same_on_both(tk.remainder, a, b)
             np.testing.assert_array_equal(there, np.remainder(a, b))
+
+
+def test_random_numbers_are_made_on_the_current_device():
+    tk.random.seed(3)
+    here = [tk.random.uniform(shape=(4,)).tolist() for _ in range(4)]
+    tk.random.seed(3)
+    for device, expected in zip((tk.cpu, tk.emulator, tk.cpu, tk.emulator), here):
+        with tk.stream(device):
+            drawn = tk.random.uniform(shape=(4,))
+            assert drawn.device == tk.ones((1,)).device and drawn.tolist() == expected
