@@ -130,7 +130,8 @@ def _layout_of(a: array) -> _Any:
 def _to_device(self: array, device: _Any, /, *, stream: _Any = None) -> array:
     """The array's values on a device (or stream): the array itself if they are there. Lazy and differentiable."""
     if not hasattr(device, "_stream"):
-        raise ValueError(f"to_device: {device!r} is no device: expected cpu, emulator, gpu or a Device")
+        expected = "tiki.cpu, tiki.emulator, tiki.gpu or a tiki.Device"
+        raise ValueError(f"to_device: {device!r} is no device: expected {expected}")
     moved: array = _core._device["move"](self, device._stream)
     return self if _core._device["name"](moved) == _core._device["name"](self) else moved
 

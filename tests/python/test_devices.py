@@ -13,6 +13,7 @@ import pytest
 from patience import PATIENCE
 
 import tiki as tk
+from tiki import nn
 
 
 def test_devices_and_streams():
@@ -196,9 +197,14 @@ def test_numbers_are_drawn_where_they_are_used():
         tk.random.bernoulli(x * 0.5),
         tk.random.uniform(x * 0, x, shape=(2, 3, 4)),
         tk.random.normal((2, 3, 4), loc=x),
-        tk.nn.Dropout(0.5)(x),
-        tk.nn.Dropout2d(0.5)(tk.ones((1, 2, 2, 3)).to_device(tk.emulator)),
+        nn.Dropout(0.5)(x),
+        nn.Dropout2d(0.5)(tk.ones((1, 2, 2, 3)).to_device(tk.emulator)),
     ]
     tk.eval(drawn)
     assert all(a.device == x.device for a in drawn)
     assert tk.random.normal((3,)).device == tk.Device(tk.cpu)
+
+
+def test_names_are_no_devices():
+    with pytest.raises(ValueError, match="'emulator' is no device: expected tiki.cpu, tiki.emulator"):
+        tk.ones((2,)).to_device("emulator")
