@@ -663,6 +663,12 @@ static tk_status fail_count(const tk_layout_op *op, const char *name, int count)
                    op->max_args == 1 ? "" : "s", op->usage, count);
 }
 
+static tk_status check_kinds(const value *args, int count) {
+    for (int i = 0; i < count; i++)
+        TK_TRY(tk_check_enum("kind", args[i].kind, TK_VALUE_TILE_AND_LAYOUT + 1, "tk_value_kind"));
+    return TK_OK;
+}
+
 tk_status tk_layout_call(const char *name, const tk_layout_value *args, int count,
                          tk_layout_value *out) {
     TK_NEED(name, out);
@@ -672,7 +678,8 @@ tk_status tk_layout_call(const char *name, const tk_layout_value *args, int coun
         if (!is_named(row->op.names, name)) continue;
         if (count < row->op.min_args || count > row->op.max_args)
             return fail_count(&row->op, name, count);
-        tk_status status = row->call(row->to, args, count, out);
+        tk_status status = check_kinds(args, count);
+        if (status == TK_OK) status = row->call(row->to, args, count, out);
         if (status == TK_OK) status = check_result(out);
         return status == TK_OK ? TK_OK : tk_fail_within(status, "%s", name);
     }
@@ -707,7 +714,8 @@ tk_status tk_layout_value_parse(const char *text, tk_layout_value *out) {
 
 size_t tk_layout_value_print(const tk_layout_value *v, char *text, size_t capacity) {
     if (!text) capacity = 0;
-    if (!v) return (size_t)snprintf(text, capacity, "%s", "");
+    if (!v || (unsigned)v->kind > TK_VALUE_TILE_AND_LAYOUT)
+        return (size_t)snprintf(text, capacity, "%s", "");
     if (v->kind == TK_VALUE_BOOL)
         return (size_t)snprintf(text, capacity, "%s", v->as.flag ? "true" : "false");
     if (v->kind == TK_VALUE_TUPLE) return tk_tuple_print(&v->as.tuple, text, capacity);

@@ -7,6 +7,7 @@
 #include "tiki/devices.h"
 #include "tiki/emulator.h"
 #include "tiki/kernel_op.h"
+#include "tiki/layout_call.h"
 #include "tiki/library_op.h"
 #include "tiki/nn.h"
 #include "tiki/optim.h"
@@ -319,6 +320,11 @@ static tk_status bench_element(const world *w, int bad) {
     return (void)w, bench(TK_LIBRARY_TRANSPOSE, bad);
 }
 
+static tk_status layout_kind(const world *w, int bad) {
+    tk_layout_value value = {.kind = (tk_value_kind)bad}, out;
+    return (void)w, tk_layout_call("size", &value, 1, &out);
+}
+
 /* ---- the table ---- */
 
 typedef struct row {
@@ -433,6 +439,7 @@ static const row rows[] = {
     {"schedule_print", schedule_print, TK_LIBRARY_COUNT, BAD, "`id`"},
     {"schedule_read", schedule_read, TK_LIBRARY_COUNT, BAD, "`id`"},
     {"schedule_for", schedule_for, TK_LIBRARY_COUNT, BAD, "`id`"},
+    {"layout_kind", layout_kind, TK_VALUE_TILE_AND_LAYOUT + 1, BAD, "`kind`"},
     {"bench_id", bench_id, TK_LIBRARY_COUNT, BAD, "`id`"},
     {"bench_element", bench_element, TK_KSCALAR_COUNT, BAD, "`element`"},
 };
