@@ -292,11 +292,11 @@ class Case:
         made = self.plan().kernels[0].build("cute", "sm_90a", True)
         return time.perf_counter() - begin, made
 
-    def by_dsl(self):
+    def by_dsl(self, stages=False):
         dtypes = {"float32": tk.float32, "float16": tk.float16}
         values = [tiki.cute._Described(dtypes[self.tensors[i][0][0]], self.tensors[i][1:]) for i in self.order]
         begin = time.perf_counter()
-        made = tiki.cute._compile(self.function, values, "sm_90a", False)
+        made = tiki.cute._compile(self.function, values, "sm_90a", stages)
         return time.perf_counter() - begin, made
 
 

@@ -2,6 +2,7 @@
 
     load     from a binary that is built (in Tiki's cache, in the DSL's compiled function) to the end of a first launch, in
              processes of their own in which both sides have launched another kernel before
+    module   the driver's part of it: a binary in memory to a loaded function, by the same calls for both sides
     launch   what the host does for one more launch, of a kernel that the card has done before the next one comes
     device   the kernel's own time: how much longer more launches take than fewer, handed over by tens, which is sooner than
              they are done; each launch writes to memory of its own on both sides
@@ -231,6 +232,30 @@ def loads(path):
         yield {"kernel": name, "load_ms": middle, "load_ratio": middle[0] / middle[1]}
 
 
+def module_time(binary):
+    begin = time.perf_counter()
+    module = check(driver.cuModuleLoadData(binary))
+    for function in check(driver.cuModuleEnumerateFunctions(check(driver.cuModuleGetFunctionCount(module)), module)):
+        check(driver.cuFuncLoad(function))
+    taken = time.perf_counter() - begin
+    check(driver.cuModuleUnload(module))
+    return taken
+
+
+def modules(case):
+    """In turns."""
+    ours = case.plan().kernels[0].build("cute", "sm_90a", True)["binary"]
+    theirs = case.by_dsl(stages=True)[1].cubin
+    times = [[module_time(ours), module_time(theirs)] for _ in range(1 + ROUNDS)][1:]
+    middle = [1e3 * statistics.median(side) for side in zip(*times)]
+    return {
+        "kernel": case.function.__name__,
+        "module_ms": middle,
+        "module_ratio": middle[0] / middle[1],
+        "binary_bytes": [len(ours), len(theirs)],
+    }
+
+
 def compare(case):
     """Whether both targets give the same bits, and how far the DSL's numbers are from them, of the largest."""
     sides = [Tiki(case, "ptx"), Tiki(case, "cute")]
@@ -284,6 +309,8 @@ def run(cases, path, bench):
         add(compare, small(case))
     for case in cases:
         add(measure, case)
+    for case in cases:
+        add(modules, case)
     add(loads, bench)
     with open(path, "w") as file:
         for row in rows:
