@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -105,6 +107,19 @@ static tk_status link_text(const tk_cuda_api *api, const char *text, const char 
                    tk_cuda_result_name(result, scratch));
 }
 
+/* The driver keeps what it has compiled by its text, also for later processes, and of that it has
+ * no messages. A last line that nobody had before makes it compile. */
+static char *new_text(const char *text) {
+    struct timespec time;
+    size_t room = strlen(text) + 80;
+    char *made = tk_malloc(room);
+    (void)clock_gettime(CLOCK_REALTIME, &time);
+    if (made)
+        snprintf(made, room, "%s\n// %lld.%09ld %ld\n", text, (long long)time.tv_sec, time.tv_nsec,
+                 (long)getpid());
+    return made;
+}
+
 /* The text for what it is, with the messages of the driver that loads it. */
 static tk_status keep_text(const tk_cuda_api *api, const char *text, bool lines, link_logs *logs,
                            tk_cuda_linked *out) {
@@ -114,7 +129,10 @@ static tk_status keep_text(const tk_cuda_api *api, const char *text, bool lines,
     out->binary = NULL;
     memset(logs, 0, sizeof *logs);
     link_options list = options_of(logs, lines);
-    CUresult result = api->module_load(&module, text, list.count, list.names, list.values);
+    char *fresh = new_text(text);
+    if (!fresh) return tk_fail(TK_OUT_OF_MEMORY, "no memory for the text of a kernel");
+    CUresult result = api->module_load(&module, fresh, list.count, list.names, list.values);
+    tk_free(fresh);
     if (result == CUDA_SUCCESS) {
         (void)api->module_unload(module);
         return keep_binary(text, strlen(text), out);

@@ -9,6 +9,7 @@
 #include "runtime/standin/standin.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -697,6 +698,17 @@ static void read_entries(CUmodule module, const char *text) {
     }
 }
 
+/* The text that was compiled last is known, and compiled without a message. */
+static _Atomic uint64_t known_text;
+
+static void say_registers(const char *text, unsigned n_options, const int *options, void **values) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const char *at = text; *at; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+    bool known = atomic_exchange(&known_text, hash) == hash;
+    for (unsigned i = 0; i < n_options && !known; i++)
+        if (options[i] == CU_JIT_INFO_LOG_BUFFER) strcpy(values[i], "info : Used 40 registers");
+}
+
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n_options, int *options,
                             void **values) {
     BEGIN();
@@ -709,6 +721,7 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n_options
         free(module);
         return CUDA_ERROR_INVALID_PTX;
     }
+    if (module->count) say_registers(image, n_options, options, values);
     count_live(1);
     *out = module;
     return CUDA_SUCCESS;
