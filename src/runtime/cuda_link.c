@@ -87,6 +87,19 @@ static bool refuses(CUresult result) {
     return status == TK_FORMAT_ERROR || status == TK_UNSUPPORTED;
 }
 
+/* The driver keeps what it has compiled by its text, also for later processes, and of that it has
+ * no messages. A last line that nobody had before makes it compile. */
+static char *new_text(const char *text) {
+    struct timespec time;
+    size_t room = strlen(text) + 80;
+    char *made = tk_malloc(room);
+    (void)clock_gettime(CLOCK_REALTIME, &time);
+    if (made)
+        snprintf(made, room, "%s\n// %lld.%09ld %ld\n", text, (long long)time.tv_sec, time.tv_nsec,
+                 (long)getpid());
+    return made;
+}
+
 static tk_status link_text(const tk_cuda_api *api, const char *text, const char *arch, bool lines,
                            link_logs *logs, tk_cuda_linked *out) {
     CUlinkState state;
@@ -107,32 +120,16 @@ static tk_status link_text(const tk_cuda_api *api, const char *text, const char 
                    tk_cuda_result_name(result, scratch));
 }
 
-/* The driver keeps what it has compiled by its text, also for later processes, and of that it has
- * no messages. A last line that nobody had before makes it compile. */
-static char *new_text(const char *text) {
-    struct timespec time;
-    size_t room = strlen(text) + 80;
-    char *made = tk_malloc(room);
-    (void)clock_gettime(CLOCK_REALTIME, &time);
-    if (made)
-        snprintf(made, room, "%s\n// %lld.%09ld %ld\n", text, (long long)time.tv_sec, time.tv_nsec,
-                 (long)getpid());
-    return made;
-}
-
-/* The text for what it is, with the messages of the driver that loads it. */
-static tk_status keep_text(const tk_cuda_api *api, const char *text, bool lines, link_logs *logs,
-                           tk_cuda_linked *out) {
+/* The text for what it is, with the messages of the driver that loads `fresh`. */
+static tk_status keep_text(const tk_cuda_api *api, const char *text, const char *fresh, bool lines,
+                           link_logs *logs, tk_cuda_linked *out) {
     CUmodule module;
     char scratch[32];
     tk_free(out->binary);
     out->binary = NULL;
     memset(logs, 0, sizeof *logs);
     link_options list = options_of(logs, lines);
-    char *fresh = new_text(text);
-    if (!fresh) return tk_fail(TK_OUT_OF_MEMORY, "no memory for the text of a kernel");
     CUresult result = api->module_load(&module, fresh, list.count, list.names, list.values);
-    tk_free(fresh);
     if (result == CUDA_SUCCESS) {
         (void)api->module_unload(module);
         return keep_binary(text, strlen(text), out);
@@ -183,15 +180,17 @@ tk_status tk_cuda_link(const char *text, const char *arch, bool lines, tk_cuda_l
     if (tk_fork_epoch())
         return tk_fail(TK_CONTEXT_ERROR, "the NVIDIA driver does not assemble in a forked child");
     link_logs *logs = tk_calloc(1, sizeof *logs);
-    if (!logs) return tk_fail(TK_OUT_OF_MEMORY, "no memory for a log");
-    tk_status status = enter(api, &device, &before);
+    char *fresh = new_text(text);
+    tk_status status = logs && fresh ? enter(api, &device, &before)
+                                     : tk_fail(TK_OUT_OF_MEMORY, "no memory to assemble in");
     if (status == TK_OK) {
-        status = link_text(api, text, arch, lines, logs, out);
+        status = link_text(api, fresh, arch, lines, logs, out);
         if (status == TK_OK && lacks_registers(logs))
-            status = keep_text(api, text, lines, logs, out);
+            status = keep_text(api, text, fresh, lines, logs, out);
         leave(api, device, before);
     }
     if (status == TK_OK) status = keep_log(logs, out);
+    tk_free(fresh);
     tk_free(logs);
     if (status != TK_OK) tk_free(out->binary), out->binary = NULL;
     return status;

@@ -146,12 +146,14 @@ static void test_real_library(void **state) {
 static void test_driver(void **state) {
     (void)state;
     assert_int_equal(setenv("TIKI_ASSEMBLER", "driver", 1), 0);
-    static const char *const archs[][2] = {
-        {"sm_80", "target 50"}, {"sm_90", "target 5a"}, {"sm_90a", "target 1005a, lines"}};
+    static const char *const archs[][2] = {{"sm_80", "target 50"},
+                                           {"sm_90", "target 5a"},
+                                           {"sm_90a", "target 1005a, lines"},
+                                           {"sm_90a", "target 1005a, lines"}};
     standin fake;
     assert_true(standin_open(&fake));
-    for (int i = 0; i < 3; i++) {
-        tk_build how = {.emit = TK_EMIT_BINARY, .arch = archs[i][0], .lines = i == 2};
+    for (int i = 0; i < 4; i++) {
+        tk_build how = {.emit = TK_EMIT_BINARY, .arch = archs[i][0], .lines = i >= 2};
         tk_report report;
         tk_artifact *artifact = build(&how);
         assert_holds(artifact, tk_artifact_text(artifact));

@@ -698,15 +698,18 @@ static void read_entries(CUmodule module, const char *text) {
     }
 }
 
-/* The text that was compiled last is known, and compiled without a message. */
-static _Atomic uint64_t known_text;
-
-static void say_registers(const char *text, unsigned n_options, const int *options, void **values) {
+/* The texts that were loaded and linked last are known, and compiled without a message. */
+static bool is_known(const char *text, bool linked) {
+    static _Atomic uint64_t latest[2];
     uint64_t hash = 0xcbf29ce484222325u;
     for (const char *at = text; *at; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-    bool known = atomic_exchange(&known_text, hash) == hash;
-    for (unsigned i = 0; i < n_options && !known; i++)
-        if (options[i] == CU_JIT_INFO_LOG_BUFFER) strcpy(values[i], "info : Used 40 registers");
+    return atomic_exchange(&latest[linked], hash) == hash;
+}
+
+static void say_registers(const char *text, unsigned n_options, const int *options, void **values) {
+    for (unsigned i = 0; i < n_options; i++)
+        if (options[i] == CU_JIT_INFO_LOG_BUFFER && !is_known(text, false))
+            strcpy(values[i], "info : Used 40 registers");
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n_options, int *options,
@@ -765,8 +768,9 @@ CUresult cuLinkAddData_v2(CUlinkState state, int kind, void *data, size_t bytes,
     memcpy(state->binary, "\177ELF", 4);
     memcpy(state->binary + 4, data, bytes);
     state->bytes = bytes + 3;
-    sprintf(state->said, "info : Used 12 registers, used 1 barriers, target %x%s%s", state->target,
-            state->lines ? ", lines" : "", strstr(data, "setmaxnreg") ? " (C7504) ignored" : "");
+    sprintf(state->said, "info : %s 12 registers, used 1 barriers, target %x%s%s",
+            is_known(data, true) ? "used" : "Used", state->target, state->lines ? ", lines" : "",
+            strstr(data, "setmaxnreg") ? " (C7504) ignored" : "");
     return CUDA_SUCCESS;
 }
 
