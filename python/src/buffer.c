@@ -76,17 +76,17 @@ static bool export_array(tkpy_state *state, tk_array kept, int flags, tk_strided
 /* What a request of this thread for the memory of an array failed with. NumPy drops the error and
  * calls __array__ next, where an index out of range, which is told once, would be no error. */
 static _Thread_local struct {
-    const PyObject *array; /* NULL: none; compared alone */
+    PyObject *array; /* NULL: none; held, so that no other array has its address */
     PyObject *type;
     char text[1024];
 } dropped;
 
 static void forget_error(void) {
-    dropped.array = NULL;
+    Py_CLEAR(dropped.array);
     Py_CLEAR(dropped.type);
 }
 
-static void keep_error(const PyObject *array) {
+static void keep_error(PyObject *array) {
     PyObject *type, *value, *trace;
     if (PyErr_ExceptionMatches(PyExc_BufferError)) return;
     PyErr_Fetch(&type, &value, &trace);
@@ -94,7 +94,7 @@ static void keep_error(const PyObject *array) {
     PyObject *text = value ? PyObject_Str(value) : NULL;
     const char *words = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     snprintf(dropped.text, sizeof dropped.text, "%s", words ? words : "");
-    dropped.array = array;
+    dropped.array = tkpy_new_ref(array);
     dropped.type = tkpy_new_ref(type);
     Py_XDECREF(text);
     PyErr_Restore(type, value, trace);

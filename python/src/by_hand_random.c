@@ -113,14 +113,15 @@ static bool whole_bound(PyObject *object, int64_t *number) {
 
 static bool is_number(PyObject *object) { return PyFloat_Check(object) || PyLong_Check(object); }
 
-/* An array of whole numbers as float32. */
+/* A bound as whole numbers of the dtype, in int64. */
 static tk_array whole(tkpy_call *call, PyObject *object, tk_dtype dtype) {
-    double number;
+    int64_t number;
+    double unused;
     tk_array array;
-    int kind = read_bound(call, object, 0, &number, &array);
-    if (kind < 0) return TK_NO_ARRAY;
-    if (kind) array = tk_scalar(call->context, trunc(number));
-    return tk_astype(tk_astype(array, dtype), TK_FLOAT32);
+    if (!is_number(object) && read_bound(call, object, 0, &unused, &array) < 0) return TK_NO_ARRAY;
+    if (is_number(object) && !whole_bound(object, &number)) return TK_NO_ARRAY;
+    if (is_number(object)) array = tk_scalar_int(call->context, number);
+    return tk_astype(tk_astype(array, dtype), TK_INT64);
 }
 
 /* The floor of uniform numbers, within the bounds without their fractions. Between arrays it is the
@@ -142,8 +143,9 @@ tk_array tkpy_randint(tkpy_call *call, PyObject *low, PyObject *high, tk_shape s
     tk_array least = drawn.node ? whole(call, low, dtype) : TK_NO_ARRAY;
     tk_array end = least.node ? whole(call, high, dtype) : TK_NO_ARRAY;
     if (!end.node) return TK_NO_ARRAY;
-    tk_array most = tk_subtract(end, tk_scalar(call->context, 1));
-    return tk_astype(tk_maximum(tk_minimum(tk_floor(drawn), most), least), dtype);
+    tk_array most = tk_subtract(end, tk_scalar_int(call->context, 1));
+    tk_array number = tk_astype(tk_floor(drawn), TK_INT64);
+    return tk_astype(tk_maximum(tk_minimum(number, most), least), dtype);
 }
 
 /* `shape` draws that many: the sampled axis is inserted into it for the noise, and argmax drops it.

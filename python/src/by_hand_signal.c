@@ -59,7 +59,6 @@ bool tkpy_is_upper(const char *triangle) {
     return is_upper;
 }
 
-/* Vectors by default where there is one axis, matrices where there are two. */
 /* tk_norm takes NaN for no order; as an order it makes NaN of vectors, and matrices have none. */
 static tk_array norm_of_nan(tk_array a, tk_axes axes, bool keepdims) {
     int64_t count = axes.count < 0 ? tk_array_rank(a) : axes.count;
@@ -70,6 +69,7 @@ static tk_array norm_of_nan(tk_array a, tk_axes axes, bool keepdims) {
     return TK_NO_ARRAY;
 }
 
+/* Vectors by default where there is one axis, matrices where there are two. */
 tk_array tkpy_norm(tk_array a, PyObject *ord, tk_axes axes, bool keepdims) {
     double number = NAN;
     if (ord && PyUnicode_Check(ord)) {

@@ -334,18 +334,9 @@ static tk_array read_plan(const plan *p) {
 
 tk_stream_id tkpy_beside(tk_array array) {
     tk_context *context = tkpy_context();
-    const tk_device *own = tk_array_device(array);
-    const char *name = own ? tk_device_name(own) : "", *number = strchr(name, ':');
-    tk_stream_id before = tk_stream_use(context, TK_DEFAULT_STREAM), there = before;
-    char text[40];
-    if (own != tk_stream_device_of(context, before) && number) {
-        if (strncmp(name, "cuda:", 5) == 0)
-            snprintf(text, sizeof text, "gpu%s", number);
-        else
-            snprintf(text, sizeof text, "%.*s", (int)(number - name), name);
-        if (tk_device_stream(context, text, &there) != TK_OK) there = before;
-    }
-    (void)tk_stream_use(context, there);
+    tk_stream_id before = tk_stream_use(context, TK_DEFAULT_STREAM);
+    bool same = tk_array_device(array) == tk_stream_device_of(context, before);
+    (void)tk_stream_use(context, same ? before : tk_array_stream(array));
     return before;
 }
 

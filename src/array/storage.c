@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-static void row_major_strides(int rank, const int64_t *shape, int64_t *strides) {
+void tk_strides_set_row_major(int rank, const int64_t *shape, int64_t *strides) {
     int64_t stride = 1;
     for (int axis = rank - 1; axis >= 0; axis--) {
         strides[axis] = stride;
@@ -35,7 +35,7 @@ tk_status tk_storage_new(tk_buffer *buffer, char *data, tk_type type, const int6
     }
     *storage = (tk_storage){.buffer = buffer, .data = data, .rank = type.rank};
     if (strides && type.rank) memcpy(storage->strides, strides, stride_bytes);
-    if (!strides) row_major_strides(type.rank, type.shape, storage->strides);
+    if (!strides) tk_strides_set_row_major(type.rank, type.shape, storage->strides);
     storage->row_major = !strides || tk_strides_row_major(type.rank, type.shape, storage->strides);
     *out_storage = storage;
     return TK_OK;
@@ -145,7 +145,7 @@ static int64_t slice_strides(const tk_attrs_slice *attrs, const tk_storage *sour
  * group of the source every stride must be the next one's times its length. */
 static bool reshape_strides(tk_type from, tk_type to, const tk_storage *source, int64_t *strides) {
     if (source->row_major) {
-        row_major_strides(to.rank, to.shape, strides);
+        tk_strides_set_row_major(to.rank, to.shape, strides);
         return true;
     }
     int i = 0, j = 0;

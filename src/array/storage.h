@@ -49,6 +49,9 @@ tk_status tk_transfer(const tk_storage *from, tk_type type, tk_storage *to, tk_q
 
 void tk_storage_view(const tk_storage *storage, tk_type type, tk_strided *out_view);
 
+/* Row-major strides, in elements; an axis without elements counts as one. */
+void tk_strides_set_row_major(int rank, const int64_t *shape, int64_t *strides);
+
 /* Whether strides are row-major for the shape (lengths of 1 and empty arrays do not matter). */
 bool tk_strides_row_major(int rank, const int64_t *shape, const int64_t *strides);
 

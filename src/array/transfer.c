@@ -11,10 +11,7 @@ static tk_status pack(const tk_storage *from, tk_type type, char *to) {
     tk_storage_view(from, type, &source);
     target = source;
     target.data = to;
-    for (int64_t stride = 1, axis = type.rank - 1; axis >= 0; axis--) {
-        target.strides[axis] = stride;
-        stride *= type.shape[axis];
-    }
+    tk_strides_set_row_major(type.rank, type.shape, target.strides);
     tk_fault fault = {.position = INT64_MAX};
     tk_body_call call = {.op = TK_OP_contiguous,
                          .n_inputs = 1,

@@ -252,10 +252,7 @@ static tk_status make_mirror(tk_array array) {
 
 static void view_mirror(tk_strided *view, const tk_buffer *mirror) {
     view->data = mirror->data;
-    for (int64_t stride = 1, axis = view->rank - 1; axis >= 0; axis--) {
-        view->strides[axis] = stride;
-        stride *= view->shape[axis];
-    }
+    tk_strides_set_row_major(view->rank, view->shape, view->strides);
 }
 
 tk_status tk_array_view(tk_array array, tk_strided *out_view) {
@@ -284,10 +281,7 @@ tk_status tk_copy_out(tk_array array, void *data, size_t bytes) {
     if (from.size == 0) return TK_OK;
     to = from;
     to.data = data;
-    for (int64_t stride = 1, axis = to.rank - 1; axis >= 0; axis--) {
-        to.strides[axis] = stride;
-        stride *= to.shape[axis];
-    }
+    tk_strides_set_row_major(to.rank, to.shape, to.strides);
     tk_fault fault = {.position = INT64_MAX};
     tk_body_call call = {.op = TK_OP_contiguous,
                          .n_inputs = 1,

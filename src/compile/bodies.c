@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "array/storage.h"
 #include "base/error.h"
 #include "compile/elementwise.h"
 #include "compile/index.h"
@@ -29,11 +30,8 @@ static tk_status copy_reshaped(const tk_body_call *call) {
     if (to.rank == from->rank && !memcmp(to.shape, from->shape, (size_t)to.rank * sizeof *to.shape))
         return copy_view(call, from, &to);
     to.rank = from->rank;
-    for (int64_t stride = 1, axis = from->rank - 1; axis >= 0; axis--) {
-        to.shape[axis] = from->shape[axis];
-        to.strides[axis] = stride;
-        stride *= from->shape[axis];
-    }
+    memcpy(to.shape, from->shape, (size_t)to.rank * sizeof *to.shape);
+    tk_strides_set_row_major(to.rank, to.shape, to.strides);
     return copy_view(call, from, &to);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/storage.h"
 #include "base/error.h"
 #include "compile/axes.h"
 #include "compile/bodies.h"
@@ -346,10 +347,6 @@ static tk_status run(const tk_body_call *call, tk_kernels_made *made, launch *l)
 
 /* ---- gather ---- */
 
-static void row_major(int rank, const int64_t *shape, int64_t *strides) {
-    for (int64_t stride = 1, i = rank - 1; i >= 0; stride *= shape[i--]) strides[i] = stride;
-}
-
 static tk_status run_gather(const tk_body_call *call, tk_view_axes *list, const int64_t *most,
                             const int64_t *step, const int64_t *length) {
     const tk_strided *a = &call->inputs[0], *out = &call->outputs[0];
@@ -381,7 +378,7 @@ tk_status tk_body_gather_on_device(const tk_body_call *call) {
     tk_view_axes list = {.n_views = n_indices + 3, .size = 1};
     int64_t positions[TK_AXES_MAX];
     if (out->size == 0) return TK_OK;
-    row_major(n_lead, out->shape, positions);
+    tk_strides_set_row_major(n_lead, out->shape, positions);
     for (int i = 0; i < out->rank; i++) {
         tk_view_axis next = {.length = out->shape[i]};
         if (i < n_lead) next.stride[2 + n_indices] = positions[i];
@@ -406,7 +403,7 @@ tk_status tk_body_gather_along_on_device(const tk_body_call *call) {
     tk_view_axes list = {.n_views = 4, .size = 1};
     int64_t positions[TK_AXES_MAX];
     if (out->size == 0) return TK_OK;
-    row_major(index->rank, index->shape, positions);
+    tk_strides_set_row_major(index->rank, index->shape, positions);
     for (int i = 0; i < out->rank; i++) {
         tk_view_axis next = {.length = out->shape[i]};
         next.stride[3] = positions[i];
@@ -477,10 +474,7 @@ static tk_status widen(const tk_body_call *call, const tk_strided *view, tk_buff
     *out = *view;
     out->dtype = TK_FLOAT32;
     out->data = (*out_buffer)->data;
-    for (int64_t stride = 1, i = view->rank - 1; i >= 0; i--) {
-        out->strides[i] = stride;
-        stride *= view->shape[i];
-    }
+    tk_strides_set_row_major(out->rank, out->shape, out->strides);
     return convert(call, view, out);
 }
 
@@ -523,7 +517,7 @@ static void describe_slices(scatter *s, const tk_strided *updates, const tk_stri
     const tk_attrs_scatter *attrs = s->call->attrs;
     int n_lead = updates->rank - out->rank, n_views = s->n_indices + 3;
     int64_t positions[TK_AXES_MAX];
-    row_major(n_lead, updates->shape, positions);
+    tk_strides_set_row_major(n_lead, updates->shape, positions);
     s->element = (tk_view_axes){.n_views = n_views, .size = 1};
     s->loop = (tk_view_axes){.n_views = n_views, .size = 1};
     for (int i = 0; i < updates->rank; i++) {
@@ -556,7 +550,7 @@ static void describe_lines(scatter *s, const tk_strided *updates, const tk_strid
     const tk_attrs_scatter_axis *attrs = s->call->attrs;
     const tk_strided *index = &s->call->inputs[1];
     int64_t positions[TK_AXES_MAX];
-    row_major(index->rank, index->shape, positions);
+    tk_strides_set_row_major(index->rank, index->shape, positions);
     s->element = (tk_view_axes){.n_views = 4, .size = 1};
     s->loop = (tk_view_axes){.n_views = 4, .size = 1};
     for (int i = 0; i < index->rank; i++) {

@@ -360,13 +360,6 @@ static size_t bytes_of(const tk_strided *view) {
     return (size_t)view->size * tk_dtype_size(view->dtype);
 }
 
-static void set_row_major(tk_strided *view) {
-    for (int64_t stride = 1, axis = view->rank - 1; axis >= 0; axis--) {
-        view->strides[axis] = stride;
-        stride *= view->shape[axis];
-    }
-}
-
 tk_status tk_copy_operand(tk_operand_copies *copies, const tk_strided *view, tk_strided *out) {
     const tk_body_call *call = copies->call;
     tk_buffer *buffer;
@@ -376,7 +369,7 @@ tk_status tk_copy_operand(tk_operand_copies *copies, const tk_strided *view, tk_
     copies->buffers[copies->count++] = buffer;
     *out = *view;
     out->data = buffer->data;
-    set_row_major(out);
+    tk_strides_set_row_major(out->rank, out->shape, out->strides);
     tk_body_call copy = {.op = TK_OP_contiguous,
                          .n_inputs = 1,
                          .inputs = view,
@@ -396,7 +389,8 @@ tk_status tk_launch_operand(tk_operand_copies *copies, const tk_strided *view, i
                             tk_strided *out) {
     if (!lies_well(view, align)) return tk_copy_operand(copies, view, out);
     *out = *view;
-    set_row_major(out); /* strides of axes with one element or none may be any */
+    /* strides of axes with one element or none may be any */
+    tk_strides_set_row_major(out->rank, out->shape, out->strides);
     return TK_OK;
 }
 

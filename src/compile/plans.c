@@ -119,10 +119,11 @@ static void forget_all(void) {
     n_entries = 0;
 }
 
-/* In place of one that is there: whole kernels serve everybody. */
+/* In place of one whose kernels have no bodies: whole ones serve everybody. */
 static void keep(const tk_plan_key *key, uint64_t hash, tk_kept_plan *kept) {
     if (n_entries == MOST_PLANS) forget_all();
     plan_entry *place = place_of(key, hash);
+    if (place->kept && !place->kept->facts) return; /* another thread was first */
     if (place->kept) {
         tk_kept_plan_release(place->kept);
         place->kept = tk_kept_plan_retain(kept);

@@ -40,7 +40,7 @@
 /* Beyond this no factors are looked for: what is left counts as a prime. */
 #define FACTOR_LIMIT ((int64_t)1 << 11)
 
-static const int64_t PRIME[] = {2, 3, 5, 7, 2147483647};
+static const int64_t primes[] = {2, 3, 5, 7, 2147483647};
 
 /* What becomes of a modulus: all are listed, or all but long ranges, or each is tried. */
 typedef enum listing { LIST_ALL, LIST_FEW, TRY_EACH } listing;
@@ -125,12 +125,11 @@ static void put_vector(span *s, int64_t *vector) {
     for (int k = 0; k < s->count; k++) s->row[first][k] = vector[k] * scale % s->prime;
 }
 
-static bool has_solution_modulo(cuts *c, int64_t prime, int depth, const int64_t *below,
-                                int count) {
+static bool has_solution_modulo(cuts *c, int64_t prime, int depth, const int64_t *more, int count) {
     span s = {.prime = prime, .count = c->leaves};
     int64_t vector[TK_LAYOUT_MAX_LEAVES];
     for (int i = 0; i < depth + count; i++) {
-        int64_t modulus = i < depth ? c->chain[i] : below[i - depth];
+        int64_t modulus = i < depth ? c->chain[i] : more[i - depth];
         for (int j = 0; j < c->leaves; j++) vector[j] = stride_of(c, j) / modulus % prime;
         put_vector(&s, vector);
     }
@@ -139,10 +138,10 @@ static bool has_solution_modulo(cuts *c, int64_t prime, int depth, const int64_t
     return reduce(&s, vector) < 0;
 }
 
-/* Could the chain so far, and any of the moduli below it, give each leaf its step? */
-static bool may_solve(cuts *c, int depth, const int64_t *below, int count) {
-    for (size_t i = 0; i < sizeof PRIME / sizeof *PRIME; i++)
-        if (!has_solution_modulo(c, PRIME[i], depth, below, count)) return false;
+/* Could the chain so far, and any of the moduli that may follow, give each leaf its step? */
+static bool may_solve(cuts *c, int depth, const int64_t *more, int count) {
+    for (size_t i = 0; i < sizeof primes / sizeof *primes; i++)
+        if (!has_solution_modulo(c, primes[i], depth, more, count)) return false;
     return true;
 }
 
@@ -176,8 +175,10 @@ static void hold_multiple(cuts *c, int list, int at) {
  * if there is no room. */
 static bool hold_multiples(cuts *c, int64_t modulus, int list, int from, int count) {
     const int64_t *first = c->held + list;
-    if (count > from && c->used + count - from > MAX_HELD) c->open = true;
-    if (count > from && c->used + count - from > MAX_HELD) return false;
+    if (c->used + count - from > MAX_HELD) {
+        c->open = true;
+        return false;
+    }
     if (count == from || first[count - 1] / modulus > (count - from) / 16) {
         for (int i = from; i < count; i++)
             if (first[i] % modulus == 0) hold_multiple(c, list, i);

@@ -25,8 +25,9 @@
  * leave few chains or none, and each of these goes on above the length of the window as before.
  * Before that, chains without carries are tried: their equations are few however far the offsets
  * lie apart (carry_free.c). Undecided is left what takes more than STEP_LIMIT steps after that:
- * offsets hundreds of numbers apart, so that chains of as many moduli lie below any two of them. An
- * inverse of such a layout could only be one in which carries cancel each other at every offset.
+ * offsets hundreds of numbers apart, so that chains of as many moduli lie below any two of them.
+ * Mostly all chains without carries were looked at then, which the error says: an inverse could
+ * only be one in which carries cancel each other at every offset.
  *
  * Rejected: splits at the strides and their common divisors alone (they are tried first, as the
  * shortest answers): (2,2):(5,7) needs the moduli 2, 6 and 12. */

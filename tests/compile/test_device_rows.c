@@ -149,6 +149,9 @@ static tk_status gradients_on(probe *p, int side, const tk_arrays *values, tk_ar
     return status;
 }
 
+/* What the processor gives, how much of it the emulator has, and gradients that were compared. */
+static int n_probes, n_values, n_gradients;
+
 static void check_gradients(probe *p, const tk_arrays *values) {
     tk_arrays grads[2] = {{0}, {0}};
     if (p->n_args && gradients_on(p, 0, values, &grads[0]) == TK_OK) {
@@ -159,6 +162,7 @@ static void check_gradients(probe *p, const tk_arrays *values) {
                      status == TK_OK ? "it is in the list of those without" : tk_error_message());
         p->within *= 8;
         p->is_exact = false;
+        n_gradients += !none;
         for (size_t i = 0; i < grads[1].count; i++)
             compare(p, "gradient", grads[1].items[i], grads[0].items[i]);
     }
@@ -180,8 +184,10 @@ static void check(int row, int index, tk_dtype dtype, spot where, double value) 
     probe p;
     tk_arrays values[2] = {{0}, {0}};
     tk_scope inner = tk_scope_open(ctx);
-    if (make_probe(row, index, dtype, where, value, &p) && values_on(&p, 0, &values[0]) &&
-        values_on(&p, 1, &values[1])) {
+    bool given = make_probe(row, index, dtype, where, value, &p) && values_on(&p, 0, &values[0]);
+    n_probes += given;
+    if (given && values_on(&p, 1, &values[1])) {
+        n_values++;
         for (size_t i = 0; i < values[0].count; i++)
             compare(&p, "value", values[1].items[i], values[0].items[i]);
         check_gradients(&p, &values[0]);
@@ -191,6 +197,13 @@ static void check(int row, int index, tk_dtype dtype, spot where, double value) 
 }
 
 /* ---- the rows ---- */
+
+static void need_most(void) {
+    if (n_values < n_probes / 2 || n_gradients < n_values / 4)
+        fail_msg("of %d samples %d have values on the emulator, %d gradients", n_probes, n_values,
+                 n_gradients);
+    n_probes = n_values = n_gradients = 0;
+}
 
 /* Sanitizers look for other faults than wrong numbers: some of the values are enough for them. */
 enum { IS_SANITIZED = SUPPORT_ASAN || SUPPORT_TSAN };
@@ -203,6 +216,7 @@ static void samples_as_they_are(void **state) {
         for (int index = 0; index < sample_count(row); index++)
             for (size_t d = 0; d < (IS_SANITIZED ? 1 : sizeof dtypes / sizeof *dtypes); d++)
                 check(row, index, dtypes[d], NOWHERE, 0);
+    need_most();
 }
 
 static void check_special(int row, int index, double value) {
@@ -224,6 +238,7 @@ static void samples_with_special_values(void **state) {
             for (int index = 0; index < sample_count(row); index++)
                 check_special(row, index, value);
         }
+    need_most();
 }
 
 int main(void) {

@@ -475,7 +475,7 @@ static void words_of_values_that_are_none(void **state) {
     tk_kernel *kernel = parse_file("examples/kernels/vector_add.tk");
     tk_artifact *artifact;
     assert_ok(tk_kernel_build(kernel, NULL, &artifact));
-    const int bad[] = {-1, 1 << 12, INT32_MAX, INT32_MIN};
+    const int bad[] = {-1, -256, 1 << 12, INT32_MAX, INT32_MIN};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         int b = bad[i];
         const char *texts[] = {tk_kuniform_text((tk_kuniform)b),
@@ -508,7 +508,7 @@ static void words_of_values_that_are_none(void **state) {
         assert_int_equal(tk_library_tensors((tk_library_id)b), 0);
         assert_int_equal(tk_library_numbers((tk_library_id)b), 0);
         assert_int_equal(tk_target_use((tk_target)b), TK_TARGET_PTX);
-        assert_int_equal(tk_target_use(TK_TARGET_PTX), TK_TARGET_PTX);
+        /* these have no answer, but no fault either */
         (void)tk_dtype_kind((tk_dtype)b);
         (void)tk_dtype_promote((tk_dtype)b, TK_FLOAT32);
         (void)tk_dtype_promote(TK_FLOAT32, (tk_dtype)b);

@@ -2,27 +2,16 @@
  * memory by mma and wgmma, groups that combine. What each computes is known exactly.
  * TIKI_GPU_TEST_DEVICE names another device (emulator), to try the test itself. */
 #define _GNU_SOURCE
-#include "support/kernel_files.h"
+#include "support/lowered.h"
 
 #include "base/half.h"
 #include "tiki/gpu.h"
 #include "tiki/kernel_op.h"
-#include "tiki/passes.h"
 
 enum { REPEATS = 5 };
 
 static tk_context *ctx;
 static tk_stream_id card;
-
-static tk_kernel *lowered(const char *name) {
-    char path[100];
-    tk_kernel *out = NULL;
-    snprintf(path, sizeof path, "tests/kernel/passes/%s.tk", name);
-    tk_kernel *kernel = parse_file(path);
-    assert_ok(tk_kernel_lower(kernel, TK_KFORM_THREAD, TK_KLOWER_OPTIMISE, &out));
-    tk_kernel_release(kernel);
-    return out;
-}
 
 typedef struct call {
     const char *name;
@@ -36,7 +25,7 @@ typedef struct call {
 } call;
 
 static void run(const call *c, void *result, size_t bytes) {
-    tk_kernel *kernel = lowered(c->name);
+    tk_kernel *kernel = lowered(c->name, TK_KLOWER_OPTIMISE);
     tk_launch_output output = {c->result_dtype, TK_SHAPE(c->result_size), 0};
     tk_launch_spec spec = {.size = sizeof spec,
                            .kernel = kernel,

@@ -62,15 +62,6 @@ static void three_leaves(void **state) {
     assert_true(found > 500 && refused > 50);
 }
 
-/* Is it the inverse, at some thousand random points? */
-static void check_points(layout_rng *rng, const tk_layout *a, const tk_layout *r) {
-    for (int trial = 0; trial < 2000; trial++) {
-        int64_t i = (int64_t)(rng_next(rng) % (uint64_t)size_of(a));
-        if (value_of(r, value_of(a, i)) != i)
-            fail_msg("left_inverse %s = %s at %lld", show(a).text, show(r).text, (long long)i);
-    }
-}
-
 /* Strides that leave the ends of other leaves by little: answered or refused, never left open. */
 static void large(void **state) {
     (void)state;
@@ -95,7 +86,7 @@ static void large(void **state) {
         if (status == TK_SHAPE_ERROR) continue;
         if (status) fail_msg("left_inverse %s: %s", show(&a).text, tk_error_message());
         found++;
-        check_points(&rng, &a, &r);
+        check_left_inverse(&rng, &a, &r, 2000);
     }
     assert_true(found > 60 && refused > 20);
 }

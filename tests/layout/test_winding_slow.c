@@ -1,8 +1,7 @@
 /* Composition where A's strides change both ways, so that carries may cancel: 200,000 layouts
  * against the definition, what decides them (the first multiple of a step at which carries do not
  * cancel, and boxes in which they all do) against every point, and cases of up to 2^60 points
- * against random ones and ones just at a carry. A fiftieth as many where a sanitizer makes them
- * slow. */
+ * against random ones and ones just at a carry. Far fewer where a sanitizer makes them slow. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,7 +308,8 @@ static void subset_sums(void **state) {
     if (found < 3 || none < 3) fail_msg("%d have a sum, %d have none", found, none);
 }
 
-/* 30 even parts and an odd total near 2^28, 26 parts near 2^30: no table could hold their sums. */
+/* 30 even parts and an odd total near 2^28, 22 parts and a total near 2^30: no table could hold
+ * their sums. */
 static void large_sums(void **state) {
     (void)state;
     layout_rng rng = {6};

@@ -164,6 +164,17 @@ def test_copies_are_values():
     assert copy.deepcopy({"a": tk.int8})["a"] is tk.int8
 
 
+def test_an_error_is_of_its_array_alone():
+    """Also when that array is gone and another one lies where it was."""
+    bad = tk.take(tk.ones((3,)), tk.array([7]))
+    with pytest.raises(IndexError, match="index 7"):
+        memoryview(bad)
+    del bad
+    for _ in range(50):
+        y = tk.ones((2,))
+        assert y.__array__().tolist() == [1, 1]
+
+
 def test_numpy_and_dlpack():
     x = tk.arange(12).reshape(3, 4).T[::2]
     np.testing.assert_array_equal(np.asarray(x), np.arange(12).reshape(3, 4).T[::2])

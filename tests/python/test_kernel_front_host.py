@@ -562,3 +562,13 @@ def test_errors_of_calls():
 def writes_two(x, y):
     x[thread_idx()[0]] = 1.0
     y[thread_idx()[0]] = 2.0
+
+
+@pytest.mark.parametrize("modes", [0, ["a"], [2], iter([-3])])
+def test_modes_that_are_none(modes):
+    with pytest.raises(KernelError, match="cute.dynamic: modes .*expected"):
+        cute.dynamic(tk.ones((4, 8)), modes)
+
+
+def test_modes_may_be_an_iterator():
+    assert cute.dynamic(tk.ones((4, 8)), iter([0])).shape == (None, 8)

@@ -181,6 +181,11 @@ def test_bounds_of_whole_numbers(low, high):
     assert ours.tolist() == theirs.tolist()
 
 
+def test_large_bounds_of_whole_numbers():
+    """Beyond what a float32 holds."""
+    assert set(tk.random.randint(16777217.5, 16777219.5, (50,)).tolist()) <= {16777217, 16777218}
+
+
 @pytest.mark.parametrize("low, high", [(5.5, 2.5), (0.2, 0.8), (float("nan"), 5), (0, float("inf"))])
 def test_bounds_without_whole_numbers(low, high):
     with pytest.raises(ValueError, match="low < high|finite"):

@@ -146,6 +146,14 @@ int64_t value_of(const tk_layout *layout, int64_t index) {
     return last < 0 ? value : value + index * layout->leaf[last].stride.value;
 }
 
+void check_left_inverse(layout_rng *rng, const tk_layout *a, const tk_layout *r, int trials) {
+    for (int trial = 0; trial < trials; trial++) {
+        int64_t i = (int64_t)(rng_next(rng) % (uint64_t)size_of(a));
+        if (value_of(r, value_of(a, i)) != i)
+            fail_msg("left_inverse %s = %s at %lld", show(a).text, show(r).text, (long long)i);
+    }
+}
+
 bool same_function(const tk_layout *a, const tk_layout *b) {
     int64_t size = size_of(a);
     if (size != size_of(b)) return false;

@@ -54,6 +54,9 @@ int64_t size_of(const tk_layout *layout);
 /* The value at an integer coordinate, leaf by leaf with division and remainder. */
 int64_t value_of(const tk_layout *layout, int64_t index);
 
+/* Fails where r does not take a's value back to the coordinate, at random coordinates. */
+void check_left_inverse(layout_rng *rng, const tk_layout *a, const tk_layout *r, int trials);
+
 /* Do both have one size, and one value everywhere? */
 bool same_function(const tk_layout *a, const tk_layout *b);
 

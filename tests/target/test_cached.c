@@ -148,7 +148,7 @@ typedef struct names {
 static bool add_name(void *arg, const tk_cache_entry *entry) {
     names *all = arg;
     assert_true(all->count < 8);
-    all->is_note[all->count] = !strncmp(entry->what, "note: ", 6);
+    all->is_note[all->count] = entry->is_note;
     memcpy(all->items[all->count++], entry->digest, 65);
     return true;
 }

@@ -468,12 +468,17 @@ static void three_for_eight_processes(void) {
     snprintf(folder, sizeof folder, "%s/three", runtime_folder);
     REQUIRE(!mkdir(folder, 0700) && !setenv("XDG_RUNTIME_DIR", folder, 1));
     setenv("TIKI_CUTE_WORKERS", "3", 1);
-    for (int i = 0; i < PROCESSES; i++)
-        if (fork() == 0) compile_by_two();
+    for (int i = 0; i < PROCESSES; i++) {
+        pid_t child = fork();
+        REQUIRE(child >= 0);
+        if (child == 0) compile_by_two();
+    }
     while (left) {
         int now = count_all_workers();
         if (now > most) most = now;
-        if (waitpid(-1, &state, WNOHANG) <= 0) continue;
+        pid_t ended = waitpid(-1, &state, WNOHANG);
+        REQUIRE(ended >= 0);
+        if (ended == 0) continue;
         REQUIRE(WIFEXITED(state) && !WEXITSTATUS(state));
         left--;
     }
@@ -491,6 +496,7 @@ static void idle_one_gives_way(void) {
     setenv("TIKI_CUTE_WORKERS", "1", 1);
     REQUIRE(compile_text(0) == TK_OK);
     pid_t child = fork();
+    REQUIRE(child >= 0);
     if (child == 0) _exit(compile_text(0) != TK_OK);
     REQUIRE(waitpid(child, &state, 0) == child && WIFEXITED(state) && !WEXITSTATUS(state));
     REQUIRE(compile_text(0) == TK_OK && tk_cute_worker_count() == 1);
@@ -505,6 +511,7 @@ static void killed_one_is_replaced(void) {
     use_package("hang");
     setenv("TIKI_CUTE_WORKERS", "1", 1);
     pid_t holder = fork();
+    REQUIRE(holder >= 0);
     if (holder == 0) _exit(compile_text(0) == TK_OK);
     while (!is_there((void *)(uintptr_t)mark)) usleep(5000);
     setenv("TIKI_FAKE_COMPILER", "", 1);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from tiki.kernels.cute.lib._memory import RawTensor, flat
@@ -75,9 +76,15 @@ def dynamic(array: Any, modes: Any = None, align: int = 0) -> TensorSpec:
     if not is_array(array):
         raise fail(f"cute.dynamic of {array!r}, expected an array")
     shape = tuple(array.shape)
-    if any(not -len(shape) <= mode < len(shape) for mode in modes or ()):
-        raise fail(f"modes {list(modes)} of an array with {len(shape)}")
-    chosen = range(len(shape)) if modes is None else [mode % len(shape) for mode in modes]
+    rank = len(shape)
+    if modes is not None and not isinstance(modes, Iterable):
+        raise fail(f"cute.dynamic: modes {modes!r}, expected a sequence of integers")
+    named = range(rank) if modes is None else tuple(modes)
+    if any(not isinstance(mode, int) or not -rank <= mode < rank for mode in named):
+        raise fail(
+            f"cute.dynamic: modes {list(named)!r} of an array with {rank}, expected integers from {-rank} to {rank - 1}"
+        )
+    chosen = [mode % rank for mode in named]
     extents = tuple(None if i in chosen else extent for i, extent in enumerate(shape))
     strides = element_strides(array)
     steps = None if strides is None else tuple(None if i in chosen else step for i, step in enumerate(strides))
