@@ -10,7 +10,6 @@
  *
  * NumPy's rule for the place of index arrays: where they (and integers among them) stand side by
  * side, there; otherwise in front. */
-#include <stdio.h>
 #include <string.h>
 
 #include "module.h"
